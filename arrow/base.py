@@ -124,7 +124,15 @@ def all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str,
 def types_of(
     row_columns: pa.Schema, stored_columns: pa.Schema | None, timestamps: Timestamps | None, path: str
 ) -> HudiTypes:
-    """Return the types that a user's rows take in a table; raises `InvalidOptionError` for unknown ``timestamps``."""
+    """Return the types that a user's rows take in a table; raises `InvalidOptionError` for unknown ``timestamps``.
+
+    Args:
+        row_columns: The columns as the user gives them.
+        stored_columns: The table's columns; None if the table is new or the rows take no types from it.
+        timestamps: What timestamps without zone become in new columns: moments in UTC, or local times. None means
+            moments, with a warning.
+        path: The table's path, for messages.
+    """
     if timestamps not in {None, *_ZONES}:
         raise InvalidOptionError(
             f"A call about the table {path} got timestamps={timestamps!r}.", f"Choose among {', '.join(_ZONES)}."

@@ -146,7 +146,11 @@ def _hudi_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local
 
 
 def _nested_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local: bool) -> pa.DataType:
-    """Return the type that lists, maps and structs take, each part as `_hudi_type` says; any other type stays."""
+    """Return the type that lists, maps and structs take, each part as `_hudi_type` says; any other type stays.
+
+    ``stored_type`` is the type of the same place in the table, None if the table has no such place, and ``local`` is
+    as of `_hudi_type`. If the stored type has another shape, the parts take the types of a new column.
+    """
     stored_parts = [] if stored_type is None else _parts_of(stored_type)
 
     def inner(field: pa.Field, name: str, stored_field: pa.Field | None) -> pa.Field:
@@ -228,12 +232,15 @@ def _fails(convert: Callable[[int, int], Any], start: int, rows: int) -> bool:
 
 
 def _converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return values in a type of `_hudi_type`; pa.ArrowInvalid if a value does not fit."""
+    """Return the values of an array in ``data_type``, which `_hudi_type` chose for the array's type.
+
+    Raises pa.ArrowInvalid if a value has no exact place in that type.
+    """
     types = pa.types
     if isinstance(array, pa.ExtensionArray):
         return _converted(array.storage, data_type)
     if types.is_dictionary(array.type):
-        # Values that no row has need no place in the table.
+        # Values of the dictionary that no row has need no place in the table, so only those of rows are converted.
         return _converted(values_at(array.dictionary, array.indices), data_type)
     if types.is_run_end_encoded(array.type):
         return _converted(values_at(array, pa.array(np.arange(len(array)))), data_type)
@@ -260,7 +267,10 @@ def _whole_days(array: pa.Array) -> pa.Array:
 
 
 def _converted_parts(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return lists, maps or structs with their parts converted, without values outside a slice or below a null."""
+    """Return lists, maps or structs in ``data_type``, which has the same shape, with their parts converted.
+
+    Values outside a slice or below a null are not converted, because no row has them and they might not fit.
+    """
     valid = None if array.null_count == 0 else array.is_valid()
     if pa.types.is_struct(data_type):
         parts = struct_fields(array)

@@ -126,6 +126,10 @@ def _between(inputs: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
 
 
 def _among(inputs: Sequence[Any], terms: Any, schema: pa.Schema) -> SqlTerm:
+    """Return the term of ``is_in``: a column, then a list of values; `UNKNOWN` if the second input is no such list.
+
+    ``terms`` says by ``nulls_equal`` whether a null is in a list that has a null; else the term is null for a null.
+    """
     column, values = _column(inputs[0], schema), _values(inputs[1])
     null_is_value = terms["nulls_equal"]
     if values is None or not isinstance(null_is_value, bool):

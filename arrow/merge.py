@@ -230,7 +230,13 @@ class _Attempt:
     def _rows_of_changes(
         self, changes: ClauseChanges, stored_rows: StoredRows, part_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of changes, and note which rows were read."""
+        """Yield the rows of changes, and note in ``rows_read`` which rows of the table decided about them.
+
+        Args:
+            changes: Applies the clauses to rows of the source and of the table.
+            stored_rows: Reads the rows of the table.
+            part_bytes: The bytes of the source that are compared with the table at once.
+        """
         by_source = [ready for ready in self.clauses if ready.clause.side is Side.BY_SOURCE]
         for ready in by_source:
             self.rows_read.append(ReadRows(() if ready.condition is None else predicates_of_target(ready.condition)))
@@ -244,7 +250,8 @@ class _Attempt:
         # If a matching row were gone, a clause for rows without a match would take its source row.
         absence = any(ready.clause.side is Side.NOT_MATCHED for ready in self.clauses)
         placed_source = PlacedSource(self.table, columns, self.match.by_key)
-        # A row of the table without a match in one part may have one in another.
+        # A row of the table without a match in one part may have one in another, so clauses for such rows need the
+        # whole source at once.
         for rows in placed_source.parts(self.source.open_rows(), None if by_source else part_bytes):
             bounds = predicates_of_matches(rows, self.match, self.table)
             if bounds is not None and len(by_source) < len(self.clauses):

@@ -45,7 +45,15 @@ class ReadRequest:
         )
 
     def pinned_rows(self, path: str, options: HudiOptions, threads: int) -> PinnedRows:
-        """Return the rows as of now, or as of the time in the options of the query."""
+        """Return the rows as of now, or as of the time in the options of the query; `PinnedRows.batches` reads them.
+
+        Raises `InvalidOptionError` for a negative limit.
+
+        Args:
+            path: The table's path.
+            options: The options of this read, the query's among them.
+            threads: How many threads may read files.
+        """
         from ..reader.row_filter import read_where  # noqa: PLC0415 (see methods/__init__.py)
         from ..reader.snapshot import open_snapshot  # noqa: PLC0415
 
@@ -82,13 +90,16 @@ class PinnedRows:
     limit: int | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, none of them twice; at most `limit`."""
+        """Yield the rows that satisfy the condition, at most `limit` of them, in the columns of `schema`.
+
+        Each call reads the files anew.
+        """
         from ..reader.scan import scan  # noqa: PLC0415 (see methods/__init__.py)
 
         if self.limit == 0:
             return
         rows_left = self.limit
-        # A read with a limit ends early, so it needs no advice to give a condition.
+        # Without a condition, a log line recommends one; a read with a limit ends early, so it needs no such advice.
         rows = scan(
             self.snapshot,
             self.schema.names,

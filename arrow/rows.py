@@ -51,7 +51,10 @@ class GivenRows:
 
 
 def given_rows(rows: Any) -> GivenRows:
-    """Return a user's rows; raises `InvalidOptionError` for what holds none, and `UnsupportedTypeError`."""
+    """Return a user's rows: data of pyarrow, pandas, Polars or another library of Arrow, or batches of rows.
+
+    Raises `InvalidOptionError` for any other object, and `UnsupportedTypeError` for a column that has no Arrow type.
+    """
     # By the name of their module, pandas and Polars need no import here.
     library = type(rows).__module__.partition(".")[0]
     if isinstance(rows, pa.RecordBatch):
@@ -110,6 +113,7 @@ def _batch_check(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch
     """Return a function that returns a batch of these columns, and refuses any other."""
 
     def check_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch; raises `InvalidOptionError` if it is none, or has other columns than the first."""
         if not isinstance(batch, pa.RecordBatch) or batch.schema != schema:
             description = (
                 ", ".join(map(str, batch.schema)) if isinstance(batch, pa.RecordBatch) else type(batch).__name__

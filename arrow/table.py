@@ -223,6 +223,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
         return self._write(df, options)
 
     def _lacks_key(self) -> MissingOptionError:
+        """Return the error for a write that has to make the table, but does not say what identifies a row."""
         return MissingOptionError(
             f"There is no table at {self._path} yet, and record_key, which a new table needs, is not given."
             f"{self._hint_at_table_above()}",

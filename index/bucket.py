@@ -108,7 +108,11 @@ class BucketIndex:
         return hashes_to_buckets(self.hashes(record_keys, parts), new)
 
     def hashes(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Hashes:
-        """Return the hash of each record key, of which the number of buckets makes the bucket; raises as `buckets`."""
+        """Return the hash of each record key, of which the number of buckets makes the bucket.
+
+        ``parts`` are the fields of the keys with their values, if the caller has them; without them the keys are
+        parsed. Raises `NullKeyError` for a null key and `DataError` for a key that is not valid UTF-8.
+        """
         if pa.types.is_dictionary(record_keys.type):
             record_keys = record_keys.dictionary_decode()
         if record_keys.null_count:

@@ -138,7 +138,10 @@ class _KeyTexts:
         return _KeyPieces(row, start, marks.at[begins_value], end, ~composite)
 
     def cut_as_release_0(self) -> _KeyPieces:
-        """Return keys cut as 0.15 does: at every comma, pieces at their first colon; no empty pieces at the end."""
+        """Return keys cut as 0.15 does: at every comma, pieces at their first colon; no empty pieces at the end.
+
+        A key without a colon is not cut: it is its own only value.
+        """
         offsets, marks = self.offsets, _Separators.of(self)
         composite = np.diff(marks.colons_before()[marks.bounds]) > 0
         marks = marks.of_rows(composite)
@@ -168,10 +171,11 @@ class _KeyTexts:
 def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyParser) -> pa.LargeListArray:
     """Return n lists: the values of each record key that belong to certain fields (none for all), in key order.
 
-    ``__null__`` becomes null and ``__empty__`` an empty string. Under ``RELEASE_1`` a key without a comma or without a
-    colon is its own only value; in others a comma ends a value if a name and a colon follow it, so that values may hold
-    commas and colons; a key that holds none of the fields is its own only value. Under ``RELEASE_0`` only a key without
-    a colon is its own only value; others are cut at every comma, and pieces without a colon are values too.
+    ``parser`` is the release whose rules the writers of the keys followed. ``__null__`` becomes null and ``__empty__``
+    an empty string. Under ``RELEASE_1`` a key without a comma or without a colon is its own only value; in others a
+    comma ends a value if a name and a colon follow it, so that values may hold commas and colons; a key that holds none
+    of the fields is its own only value. Under ``RELEASE_0`` only a key without a colon is its own only value; others
+    are cut at every comma, and pieces without a colon are values too.
     """
     texts = _KeyTexts(*string_buffers(record_keys))
     cut_keys = texts.cut_as_release_0 if parser is KeyParser.RELEASE_0 else texts.cut_as_release_1

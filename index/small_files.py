@@ -97,11 +97,12 @@ class GroupSizes:
         held: Collection[tuple[str, str]] = (),
         appends: bool = False,
     ) -> GroupSizes:
-        """Return the small files of some partitions.
+        """Return the small files of some partitions, which take new rows in; none if `FileSizes.small` is 0.
 
-        Excluded are slices with log files, with which new rows would have to be merged; file groups of `held`, whose
-        pending compaction or clustering would lose the new rows; and buckets by name, where writers look for their own
-        keys only. A write that `appends` rewrites at most `FileSizes.most_rewritten` files of a partition.
+        ``view`` has the newest file slices, and ``sizes`` says which files are small. Excluded are slices with log
+        files, with which new rows would have to be merged; file groups of `held`, whose pending compaction or
+        clustering would lose the new rows; and buckets by name, where writers look for their own keys only. A write
+        that `appends` rewrites at most `FileSizes.most_rewritten` files of a partition.
         """
         small_files: dict[str, tuple[SmallFile, ...]] = {}
         for path in partitions if sizes.small > 0 else ():

@@ -47,8 +47,9 @@ class UnnotedIndex(SimpleIndex):
     ) -> LookupFigures:
         """Look in all other partitions for the keys of rows that their own partitions lack; return what it cost.
 
-        Raises `MissingOptionError` if another partition holds a key, or if footers leave too many files to be
-        opened.
+        ``absent`` has the positions of these rows. ``look`` looks for keys in file slices, and returns the keys that it
+        found, slice by slice in their order. Raises `MissingOptionError` if another partition holds a key, or if
+        footers leave too many files to be opened.
         """
         at = pa.array(absent)
         keys, _ = unique_in_order(rows.record_keys.take(at))
@@ -74,6 +75,7 @@ class UnnotedIndex(SimpleIndex):
         wanted = WantedKeys.of(keys)
 
         def may_hold(file_slice: FileSlice) -> bool:
+            """Return whether a slice may hold some of the keys; True if it has log files, whose keys no footer has."""
             base = file_slice.base
             if base is None or file_slice.logs:
                 return True

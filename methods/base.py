@@ -45,6 +45,7 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
         return f"{type(self).__name__}({self._path!r}: {self._state()})"
 
     def _repr_html_(self) -> str:
+        """Return the table and its properties as HTML for notebooks, or an error in place of the properties."""
         try:
             config = find_config(self._storage)
             facts = {} if config is None else _property_texts(config)

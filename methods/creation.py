@@ -92,9 +92,10 @@ def create_table(
 ) -> bool:
     """Create an empty table; False if there is one. With ``dry_run`` the arguments are checked, and no more.
 
-    With ``if_not_exists`` a table of other terms raises an OptionConflictError, without it any table does. ``schema``
-    returns the columns. ``open_call`` is the call that opens a table, for errors. ``with_buckets`` returns the plan
-    with a number of buckets that suits the rows, and the number; None if it leaves the plan as it is.
+    With ``if_not_exists`` a table of other terms raises an OptionConflictError, without it any table does. ``options``
+    are those of the call, checked and with their defaults. ``schema`` returns the columns. ``open_call`` is the call
+    that opens a table, for errors. ``with_buckets`` returns the plan with a number of buckets that suits the rows, and
+    the number; None if it leaves the plan as it is.
     """
     from ..operations.planning.plan import plan_write  # noqa: PLC0415 (see __init__.py)
     from ..operations.planning.target import find_target  # noqa: PLC0415
@@ -126,7 +127,10 @@ def create_table(
 
 
 def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) -> None:
-    """Raise OptionConflictError if an existing table has another partitioning, order or columns than asked for."""
+    """Raise OptionConflictError if an existing table has another partitioning, order or columns than asked for.
+
+    ``request`` is what the call asks for, and ``open_call`` the call that opens the table, for the error.
+    """
     config, requested = table.config, request.table
     # `find_target` has compared what the arguments name; columns that they leave out count here, too.
     for words, mine, theirs in (

@@ -181,7 +181,11 @@ def kind_of(parameter: inspect.Parameter) -> str:
 
 
 def checked(call: Called) -> Called:
-    """Return a call that checks its arguments by `CHECKS` first; a constructor has the name of its class in errors."""
+    """Return a call that checks its arguments by `CHECKS` first; a constructor has the name of its class in errors.
+
+    An argument's check is that of its annotation: it returns the value to call with, or raises `InvalidOptionError`. A
+    call without such annotations is returned as it is.
+    """
     signature = inspect.signature(call)
     parameters = signature.parameters
     kinds = {key: kind_of(parameter) for key, parameter in parameters.items()}
@@ -191,7 +195,8 @@ def checked(call: Called) -> Called:
 
     @functools.wraps(call)
     def checked_call(*args: Any, **kwargs: Any) -> Any:
-        # `wraps` gives this function the docstring of the call.
+        """Check the arguments that were given, then call with the values that the checks return."""
+        # `wraps` replaces the docstring by that of the call.
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
@@ -204,7 +209,7 @@ def checked(call: Called) -> Called:
             value = bound.arguments[key]
             if parameters[key].kind is inspect.Parameter.VAR_POSITIONAL:
                 bound.arguments[key] = tuple(check(CallArgument(shown, key, each)) for each in value)
-            # None stands for an argument that is left out, if None is the default.
+            # If None is the default, None means that the argument is left out.
             elif value is not None or parameters[key].default is not None:
                 bound.arguments[key] = check(CallArgument(shown, key, value))
         return call(*bound.args, **bound.kwargs)

@@ -484,7 +484,8 @@ def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Insta
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
     """Return the result of a commit by its metadata, also of another engine's commit.
 
-    Counts that pyhudi noted win over the sums of the write statistics.
+    ``path`` is the table's path, ``instant_time`` the requested time of the commit, and ``metadata`` the content of its
+    completed file. Counts that pyhudi noted there win over the sums of the write statistics.
     """
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     # The sizes of log files under True, those of base files under False.

@@ -154,9 +154,11 @@ class HudiOptions(
     ) -> WriteRequest:
         """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
 
+        ``path`` is the table's, and ``schema`` has the incoming columns.
         ``batch`` is the micro-batch that is written, if it is known already; None for a write of its own. ``stream`` is
         True of a micro-batch that its tasks alone know; with ``overwrite`` it replaces the whole table. A micro-batch
-        without rows leaves no instant unless the options say so. Raises OptionConflictError.
+        without rows leaves no instant unless the options say so. Raises OptionConflictError if options of a query are
+        set.
         """
         self.refuse_query()
         write = replace(

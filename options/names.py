@@ -74,7 +74,10 @@ def either(values: Iterable[Any]) -> str:
 
 
 def _describe(scope: Scope, name: str, annotation: str) -> OptionInfo:
-    """Return the description of a field of the options; ``annotation`` is the text of the field's type."""
+    """Return the description of the field ``name`` of `HudiOptions`; ``annotation`` is the text of the field's type.
+
+    ``scope`` says what the option is for, such as the table or one write.
+    """
     field, extra = HudiOptions.model_fields[name], _schema_extra(name)
     supported = extra.get("supported")
     return OptionInfo(

@@ -182,7 +182,12 @@ def _reason(failure: Mapping[str, Any], option: OptionInfo) -> str:
 
 
 def _parse_value(name: str, shown_option: str, text: str) -> Any:
-    """Return the typed value of an option, called ``shown_option`` in errors; refuses values that are not done."""
+    """Return the typed value of an option, called ``shown_option`` in errors; refuses values that are not done.
+
+    ``name`` is the option's field of `HudiOptions`, and ``text`` is the value as the user spelled it. Raises
+    `InvalidOptionError` for a value that the option cannot have, and `UnsupportedOptionError` for a value of Apache
+    Hudi that pyhudi does not do yet.
+    """
     option = OPTIONS[name]
     try:
         value = getattr(HudiOptions.model_validate({name: text.strip()}), name)

@@ -159,7 +159,10 @@ class ReadOptions(OptionPart):
         return None if self.as_of is None else AsOf(self.as_of)
 
     def to_stream(self) -> StreamTerms:
-        """Return what a streaming read shows; raises OptionConflictError if an option shows one moment or window."""
+        """Return the terms of a stream: its start, limits of a batch, files that count, and whether to scan in full.
+
+        Raises OptionConflictError for an option that only a batch read obeys, such as a moment or a window of time.
+        """
         options_of_batch_reads = {
             AS_OF: self.as_of,
             BEGIN: self.begin_time,

@@ -141,9 +141,11 @@ def resolve_options(
 ) -> ResolvedOptions:
     """Return the options of one operation; settings of other ``scopes`` do not count.
 
-    ``options_of_call`` is what the operation got; settings of a Spark session count if there is one. Raises what
-    `parse_options` raises, OptionError for an unusable defaults file, and TableError if properties that a setting
-    depends on cannot be read.
+    ``options_of_call`` is what the operation got; settings of the Spark ``session``, if there is one, and of the
+    defaults file fill in what it did not get. ``path`` is the table's: settings about new tables do not count if the
+    table exists. With ``warn``, in the user's own process, notices about options without effect are Python warnings,
+    too. Raises what `parse_options` raises, OptionError for an unusable defaults file, and TableError if properties
+    that a setting depends on cannot be read.
     """
     texts = texts_of(options_of_call)
     settings: list[GivenOption] = []
@@ -153,6 +155,7 @@ def resolve_options(
     if session is not None:
         settings += settings_of(session)
     used, unused = _counting_and_unused(settings, texts, path, scopes)
+    # A setting of all tables must not take the metadata table from this table.
     forbidding = [setting for setting in used if forbids_metadata(setting.key, setting.text, scopes)]
     for setting in forbidding:
         warn_once(setting.key, setting.place)
@@ -164,6 +167,7 @@ def resolve_options(
         warn=warn,
         places={option.key: option.place for option in used},
     )
+    # pyhudi would make the metadata table without the indexes that such options ask for.
     if options.metadata_enable and Scope.WRITE in scopes:
         refuse_other_indexes({key: option.text for key, option in counting.items()})
     return ResolvedOptions(options, counting, tuple(unused), notices)
@@ -201,7 +205,11 @@ def find_config(storage: Storage) -> TableConfig | None:
 def _counting_and_unused(
     settings: Iterable[GivenOption], texts_of_call: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return the settings that count beside the options of the call, and those that do not count, with the reason."""
+    """Return the settings that count in addition to an operation's own options, and the unused, with the reason.
+
+    Of ``settings`` about the same thing the last counts, unless ``texts_of_call``, the operation's own options by key,
+    has that thing. ``path`` is the table's, and ``scopes`` are those of the operation's options.
+    """
     prefix = metadata_prefix({**{setting.key: setting.text for setting in settings}, **texts_of_call})
     by_topic: dict[str, GivenOption] = {}
     unused: list[GivenOption] = []
@@ -209,6 +217,7 @@ def _counting_and_unused(
         refusal = _why_refused(setting, prefix)
         if refusal:
             unused.append(_unused_because(setting, refusal))
+            # Every operation of the process gets the same settings, so only the first logs them.
             if setting.place not in _warned_places:
                 _warned_places.add(setting.place)
                 logger.warning("The option %s of %s is not used: %s.", setting.key, setting.place, refusal)

@@ -15,7 +15,13 @@ from .window import plan_window
 
 
 def find_moment(seen: SeenTable, query: Query | None) -> Moment:
-    """Return the moment that a query shows, the present without a query; may raise UnreadableTimeError."""
+    """Return the moment that a query shows, the present without a query.
+
+    ``seen`` is the table with one listing of its timeline. A query as of a time shows the writes requested until then,
+    and a query of changes the writes of a window, as of the completion time at which it ends. Raises
+    UnreadableTimeError if the archive does not tell enough about an earlier moment, and OptionConflictError for a
+    window that ends before it begins.
+    """
     now, zone = seen.timeline, seen.table.config.timezone
     latest = now.completed_until
     if query is None:
@@ -36,6 +42,7 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
             f"The window of the table {seen.table.path} begins at {query.begin} and ends before that, at {query.end}.",
             f"Give {END} a later time than {BEGIN}.",
         )
+    # A window without bounds shows all rows as of now, for which the timeline's own writes are enough.
     archived_writes = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
     _check_reach(query, end, archived_writes, seen.table.path)
     window = plan_window([*archived_writes, *now.writes], begin, end)

@@ -132,7 +132,11 @@ class ShownSlices:
         return None if self.every is None else self.wanted.partition
 
     def _slices_of_long_ago(self, history: Timeline) -> ReadSlices:
-        """Return the slices of a moment before the timeline's first write."""
+        """Return the slices of a moment before the timeline's first write.
+
+        ``history`` is the timeline with the archived instants. Raises UnreadableTimeError, which names the next
+        readable write, if a file of the moment is gone, or if it is unknown which files are of complete writes.
+        """
         moment, met_instant = self.moment, None
         reason = "its archive does not say what was cleaned since"
         try:
@@ -212,11 +216,16 @@ class ShownSlices:
         )
 
     def _window_error(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
-        """Return the error of a window whose files are lost; it suggests another begin, and another end, if any do."""
+        """Return the error of a window of commits of which a clean removed the ``lost`` files.
+
+        It names the first later end, and for the same end the first begin, with which the window can be read, if there
+        are any. ``files`` are those of the window's listing.
+        """
         written = {instant.requested_time: instant.visible_since for instant in window.instants}
         last = window.end or ""
         # For a file of an older write, the time since which no query needs it is unknown here.
         timeline = self.seen.timeline
+        # A window that begins once the newest lost file's write has completed does not need that file.
         begin = max(written.get(maker, last) for maker in self.seen.table.format.makers(lost, timeline))
         files_of_all = ListedFiles.find(self.seen, files.now, last)
         writes_by_time = {instant.requested_time: instant for instant in (*window.instants, *timeline.writes)}

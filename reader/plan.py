@@ -80,7 +80,11 @@ def whole(file_slice: FileSlice) -> SlicePart:
 def _parts_of_slice(
     file_slice: FileSlice, groups_by_path: Mapping[str, Sequence[RowGroup]], split_size: int
 ) -> list[SlicePart]:
-    """Return the parts of a slice: groups of row groups of at most ``split_size`` bytes, or the slice as a whole."""
+    """Return the parts of a slice: groups of row groups of at most ``split_size`` bytes, or the slice as a whole.
+
+    ``groups_by_path`` has the row groups to read of each base file that may be cut. A single row group may be larger.
+    """
+    # A slice with logs stays whole, as every part would have to read all its logs.
     row_groups = None if file_slice.logs else groups_by_path.get(file_slice.base_file.path)
     if row_groups is None:
         return [whole(file_slice)]

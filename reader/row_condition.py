@@ -116,7 +116,10 @@ def _values_of_alternatives(alternatives: tuple[tuple[Predicate, ...], ...]) -> 
 
 
 def _if_false(term: SqlTerm) -> tuple[Predicate, ...]:
-    """Return predicates that every row satisfies for which a condition is false."""
+    """Return predicates that every row satisfies for which the condition ``term`` is false, and not null.
+
+    Empty if single columns tell nothing.
+    """
     if isinstance(term, NullTerm) and _is_column(term.part):
         return (IsNotNull(_name_of_column(term.part)),)
     if isinstance(term, NotTerm):

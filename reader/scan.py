@@ -64,11 +64,11 @@ def scan(
     threads: int = 1,
     advises: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Check the columns, then yield the rows that satisfy every predicate and pass the filter.
+    """Check the columns, then yield the rows of a snapshot that satisfy every predicate and pass the filter ``where``.
 
-    The rows come in the order of partition path and file id. Several threads share the memory for merges, which limits
-    their number, and yield file groups in any order. ``advises`` logs how to give a condition if the read opens many
-    files.
+    The rows have ``columns``, None for all, and come in the order of partition path and file id. Several threads share
+    ``merge_memory``, the bytes for merging log files into base files, which limits their number, and yield file groups
+    in any order. ``advises`` logs how to give a condition if the read opens many files.
     """
     schema = selected(snapshot, snapshot.schema.names if columns is None else columns)
     filters: list[RowFilter] = [PredicateFilter(tuple(predicates))] if predicates else []
@@ -80,6 +80,7 @@ def scan(
     all_predicates = tuple(predicate for each in filters for predicate in each.predicates)
     columns_read = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
     if snapshot.config.table_type == MERGE_ON_READ:
+        # Only tables of this type have log files to merge.
         threads = min(threads, merge_memory // _LEAST_OF_A_MERGE)
     terms = MergeTerms(snapshot.config, merge_memory // max(threads, 1))
     reader = RowReader(snapshot.storage, columns_read, snapshot.schema, all_predicates, snapshot.times, terms)

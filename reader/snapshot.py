@@ -195,14 +195,16 @@ class Snapshot:
         merged_alone: bool = False,
         wanted: Callable[[str], bool] | None = None,
     ) -> list[Split]:
-        """Return the split of each task; ``predicates`` only skip data.
+        """Return what each task reads of the columns ``schema``; ``predicates`` only skip data.
 
-        Reads the footers of files larger than a split, to cut them between row groups. ``merged_alone`` skips slices
-        without logs, which another reader reads; ``wanted`` says by file id which slices to read.
+        A task reads at most about ``split_size`` bytes. Reads the footers of larger files, to cut them between row
+        groups. ``merged_alone`` skips slices without logs, which another reader reads; ``wanted`` says by file id which
+        slices to read.
         """
         search = self._search(predicates)
         if self.times is not None:
             search = search.with_more(self.times.predicate())
+        # The footers that `slices_of_keys` reads exclude only slices without logs, which are left out below.
         candidates = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
         slices = [
             file_slice
@@ -232,7 +234,10 @@ def open_snapshot(
 ) -> Snapshot:
     """Open a table for reading, as of ``watermark``, the moment at which the query was made; None for now.
 
-    ``schema`` is the `Snapshot.schema` of an earlier snapshot of the same moment and query.
+    ``path`` is the table's, and ``storage_options`` are those of its store. ``query`` shows an earlier moment or the
+    changes of a window; None for all rows. ``bases_alone`` ignores log files, and ``file_search`` says how the read
+    finds its files. ``schema`` is the `Snapshot.schema` of an earlier snapshot of the same moment and query.
+    Raises UnreadableTimeError if the table can no longer be shown as it was at that moment.
     """
     table = open_table(open_storage(path, storage_options))
     check_supported(table.config, table.path, writing=False)
@@ -240,6 +245,7 @@ def open_snapshot(
     seen = SeenTable(table, now if watermark is None else _timeline_at(table, now, watermark))
     moment = find_moment(seen, query)
     if schema is None:
+        # A query of changes has the latest columns unless it asks for those of the window's end.
         takes_latest_columns = isinstance(query, Changes) and not query.schema_of_end
         schema = _columns_with_meta(table, seen.timeline if takes_latest_columns else moment.timeline)
     if watermark is not None and seen.timeline.completed_until and not seen.timeline.completed:

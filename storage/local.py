@@ -90,6 +90,11 @@ class LocalStorage:
         return f"file://{self._absolute(path)}"
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
+        """Return a file's bytes; CorruptFileError if it has more than ``most``.
+
+        Raises FileNotFoundError if the file or its folder is absent, or a file has the folder's name, and StorageError
+        for all else that the disk cannot do. ``path`` is relative to the table's root.
+        """
         with storage_errors("read", self._full_path(path), absence=True), _no_folder_no_file():
             with open(self._checked_path(path), "rb") as file:  # noqa: PTH123
                 check_size(self._full_path(path), os.fstat(file.fileno()).st_size, most)
@@ -103,6 +108,11 @@ class LocalStorage:
             return pa.OSFile(self._checked_path(path), "r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
+        """Return the files of a folder, with ``recursive`` of all below, too, sorted by path; none if it is absent.
+
+        With ``strict`` it raises StorageError for a symbolic link, whose target the list would lack; otherwise it
+        skips links.
+        """
         content = self.look(folder)
         if strict:
             refuse_links(self.path, folder, content.links)
@@ -113,7 +123,11 @@ class LocalStorage:
         return sorted([*content.files, *files_below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
-        """Return what a folder has by the names alone; sizes are read on the first access to them."""
+        """Return the names of a folder's files, sub-folders and symbolic links; no names if it is absent.
+
+        Sizes are read on the first access to them. Checksum sidecars and files in the making are not listed as files;
+        `Folder.unfinished_files` tells whether there are any of the latter.
+        """
         files, folders, links = [], [], []
         unfinished_files = False
         with storage_errors("list", self._full_path(folder)):
@@ -152,6 +166,7 @@ class LocalStorage:
         return bool(content.names) or any(self.has_files(join(folder, name)) for name in content.folders)
 
     def modified(self, path: str) -> float | None:
+        """Return a file's modification time in epoch seconds; None if there is no file, or a folder, at the path."""
         with storage_errors("look at", self._full_path(path)):
             try:
                 status = os.stat(self._checked_path(path))  # noqa: PTH116
@@ -172,7 +187,10 @@ class LocalStorage:
             os.utime(self._checked_entry(path), (seconds, seconds), follow_symlinks=False)
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace the file by rename."""
+        """Put ``data`` in place of any file at the path, by a rename: readers see the old file or the new file whole.
+
+        With ``durable`` the new file outlasts a power cut, unless changes in the whole storage need not last.
+        """
         durable = durable and self.durable
         with storage_errors("write", self._full_path(path)):
             target = self._checked_entry(path)
@@ -190,7 +208,11 @@ class LocalStorage:
                 flush_folder(target.parent)
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Create the file by hard link, in place if the file system knows no links; False if the path is taken."""
+        """Create the file by hard link, in place if the file system knows no links; False if the path is taken.
+
+        With ``durable`` the file with ``data``, or the file that another writer made, outlasts a power cut, unless
+        changes in the whole storage need not last.
+        """
         durable = durable and self.durable
         with storage_errors("create", self._full_path(path)):
             target = self._checked_entry(path)
@@ -223,6 +245,10 @@ class LocalStorage:
                     flush_folder(folder)
 
     def delete_folder(self, path: str) -> None:
+        """Delete a folder with everything in it; an absent folder is no error.
+
+        A symbolic link at the path stays, with a warning, as pyhudi follows none; only the root may be a link.
+        """
         with storage_errors("delete", self._full_path(path)):
             folder = self._checked_entry(path)
             if path and folder.is_symlink():
@@ -231,6 +257,10 @@ class LocalStorage:
                 remove_tree(folder)
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> LocalStaged:
+        """Begin a file that grows unseen in the folder ``aside``, until `LocalStaged.publish` moves it to ``path``.
+
+        With ``durable`` its bytes then outlast a power cut, and its name once `flush` was called for its folder.
+        """
         with storage_errors("create", self._full_path(path)):
             # Refuses a link on the way to the final path before any byte is written.
             self._checked_entry(path)
@@ -364,6 +394,7 @@ class _LocalFolder:
 
     @cached_property
     def files(self) -> tuple[FileInfo, ...]:
+        """The files with size and modification time, sorted by path; those deleted since the listing are left out."""
         infos: list[FileInfo] = []
         with storage_errors("list", self._shown):
             for name in sorted(self.names):
@@ -389,6 +420,10 @@ class LocalStaged:
         self.stream: Any = io.BufferedWriter(_Reporting(raw, self._shown), _BUFFER)
 
     def publish(self) -> int:
+        """Close the stream, move the whole file to its final path, and return its size in bytes.
+
+        A durable file's bytes are on the disk before readers can see it.
+        """
         with storage_errors("publish", self._shown):
             self.stream.flush()
             if self._durable:

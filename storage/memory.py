@@ -74,6 +74,7 @@ class MemoryStorage:
         return SCHEME + self._key(path)
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
+        """Return a file's bytes; CorruptFileError if it has more than ``most``, FileNotFoundError if it is absent."""
         with _LOCK:
             file = _FILES.by_key.get(self._key(path))
         if file is None:
@@ -121,6 +122,7 @@ class MemoryStorage:
             _FILES.put(self._key(path), _File(bytes(data), self.now()))
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
+        """Put a whole file at a path without a file; False if the path has a file. Memory ignores ``durable``."""
         key = self._key(path)
         with _LOCK:
             if key in _FILES.by_key:

@@ -131,6 +131,7 @@ class ObjectStorage:
             return self._files(listing.objects)
 
     def look(self, folder: str) -> Folder:
+        """Return the files and the names of the sub-folders of a folder, by one listing; nothing if it is absent."""
         prefix = self._prefix(folder)
         with self._errors("list", folder):
             listing = self._client().list(prefix, delimited=True)
@@ -193,6 +194,7 @@ class ObjectStorage:
                 self._client().delete([self._key(path) for path in paths])
 
     def delete_folder(self, path: str) -> None:
+        """Delete every object below a folder, which ends the folder, too; an absent folder is no error."""
         with self._errors("delete", path):
             client = self._client()
             objects = client.list(self._prefix(path), delimited=False).objects

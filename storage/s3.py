@@ -94,6 +94,7 @@ class S3Client:
             return self._result_of(self._download(key, {}, most))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        """Return an object's last ``length`` bytes, or all if it is shorter, and the size of the whole object."""
         try:
             with self.own_errors():
                 data, answer = self._result_of(self._download(key, {"Range": f"bytes=-{length}"}))
@@ -115,6 +116,10 @@ class S3Client:
             return self._result_of(fetch())
 
     def stat(self, key: str) -> Stat | None:
+        """Return an object's size, modification time and stamp; None if it is absent.
+
+        The stamp, of `put_if_absent` or of an upload, tells which call made the object; other objects have none ("").
+        """
         try:
             answer = self._answer_to("head_object", Key=key)
         except FileNotFoundError:

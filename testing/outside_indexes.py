@@ -155,7 +155,10 @@ class OutsideIndexContract(IndexContract):
             self._undo_two(table, model, restores=True)
 
     def _undo_two(self, table: DrivenTable, model: Model, *, restores: bool) -> None:
-        """Undo two writes, and check that the index learns of both and forgets their keys."""
+        """Undo two writes of ``table``, and check that the index learns of both and forgets their keys.
+
+        ``restores`` says that a restore undoes them, not a rollback each. ``model`` has the rows that should remain.
+        """
         first_rows = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(8)]
         first_instant = table.write(rows_of(*first_rows)).instant
         model.upsert(*first_rows)

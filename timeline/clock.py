@@ -109,6 +109,9 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
     """Return the time of a new instant: now, or the first millisecond after the greatest time, if that is later.
 
     With a ``parity`` it is a millisecond of that parity. A greatest time far ahead of the clock is logged.
+    ``now_ms`` is now in milliseconds since 1970, and ``zone`` the table's time zone, in which instants are named.
+    ``greatest`` is the last time that the timeline has, None if it has none. Raises CorruptInstantError if it is no
+    time.
     """
     # An odd sum is of the other parity, so the next millisecond is taken.
     now = format_time(now_ms + (0 if parity is None else (now_ms + parity) % 2), zone)

@@ -34,7 +34,11 @@ _LISTINGS: dict[tuple[str, Layout], _Listing] = {}
 
 
 def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Instant, ...]:
-    """Return the newest state of each instant that names of files spell, in order of requested time."""
+    """Return the newest state of each instant that names of files spell, in order of requested time.
+
+    ``path`` is the table's path, under which a process keeps the last listing: a few changes are then applied to it, as
+    a full parse takes longer. ``layout`` parses the names.
+    """
     previous = _LISTINGS.get((path, layout), _NOTHING)
     added = [name for name in names if name not in previous.names]
     # All names of before are among the names, so none was removed.

@@ -300,6 +300,7 @@ class BaseOutput(NewFile):
             self._sorter.add(batch)
 
     def _close(self) -> None:
+        """Write the rows that the sorter holds, end the file, and keep its bounds, None if it has none."""
         if self._sorter is not None:
             self._write_sorted(self._sorter)
         self._file.close()

@@ -44,9 +44,12 @@ class CountedKeys:
     slices: SliceReader
 
     def refuse_copies(self, file_slice: FileSlice, rows: Rows, where: str) -> None:
-        """Raise `CopiesMetError` if the slice holds a key several times.
+        """Raise `CopiesMetError` if the slice holds a key of the rows several times.
 
-        Raises `DuplicateKeyError` if the rows were made of some of a key's rows and not of all.
+        The caller then merges the rows into a new base file: readers would merge a log entry with the first row of its
+        key alone. Each of the rows was made of a stored row that it replaces or deletes, as by MERGE INTO. Raises
+        `DuplicateKeyError`, in which ``where`` names the file group, if they were made of some stored rows of a key and
+        not of all, because a write changes all rows of a key or none.
         """
         has_copies = False
         for keys in self._parts(rows):

@@ -69,6 +69,7 @@ class ResolvedRows:
 def resolve(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> ResolvedRows:
     """Return where rows go, once their keys were looked up in the whole table. Rows that may move have distinct keys.
 
+    `keyed` has the keys and the partitions of the rows, `tags` the file groups that hold these keys.
     `deletes` says which rows delete their keys, `moves` whether rows move to the partition of their own columns.
     `look` compares incoming with stored rows; it is called for rows that could move or whose key has several places.
     """
@@ -152,7 +153,11 @@ class OldRows:
     read: Callable[[FileSlice, pa.Schema, pa.StringArray], Iterator[pa.RecordBatch]]
 
     def look(self, incoming: pa.RecordBatch, groups: Sequence[FileGroupId]) -> Look:
-        """Return a function that compares n incoming rows with stored rows; it opens each file once."""
+        """Return a function that compares n incoming rows with stored rows; it opens each file once.
+
+        The function gets positions in ``incoming`` and, for each of them, the position among ``groups`` of a file group
+        that holds the row's key.
+        """
         ordering = self.spec.ordering(incoming) if self.judges else ()
 
         def look(rows: Positions, codes: Buckets) -> PairState:

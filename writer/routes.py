@@ -109,6 +109,7 @@ class PlacedRouter:
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
+        """Return the key, partition and file group of each row; PlacementError if a row names no usable file group."""
         named_groups = plain(rows.column(FILE_GROUP)).cast(pa.string())
         if named_groups.null_count:
             raise PlacementError(
@@ -129,6 +130,10 @@ class LocationRouter:
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
+        """Return the key, partition and file group of each row as its meta columns have them; NullKeyError for a null.
+
+        The third of these columns has the name of the file that held the row.
+        """
         record_keys, paths, names = (plain(rows.column(name)).cast(pa.string()) for name in LOCATION)
         for name, column in zip(LOCATION, (record_keys, paths, names), strict=True):
             if column.null_count:
@@ -158,6 +163,7 @@ def _places_of(
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray]:
     """Return the partition and the file group's name of each row; ``paths`` are the partitions of the rows' columns.
 
+    ``named_groups`` are the texts of the column `FILE_GROUP`, and ``table`` is the table's path, for errors.
     A row names ``file id`` alone, in the partition of its own columns, or ``partition/file id``. Raises
     `PlacementError` if it opens a file group of another partition.
     """

@@ -89,7 +89,11 @@ class IncomingRowReader:
         return chunk.append_column(pa.field(POSITION, pa.int64(), nullable=False), numbers)
 
     def _cut(self, numbered: tuple[pa.RecordBatch, Routes | None]) -> _CutRows:
-        """Return a chunk keyed, checked, in the types of the table, and cut by file group."""
+        """Return a chunk keyed, checked, in the types of the table, and cut by file group.
+
+        ``numbered`` is the chunk with its rows' positions, and its routes. These are None if the router takes chunks in
+        any order, so that this thread calls it.
+        """
         (chunk, given_routes), missing_values = numbered, Counter[str]()
         routes = self._router.route(chunk) if given_routes is None else given_routes
         record_keys, paths = routes.record_keys, routes.paths

@@ -175,7 +175,13 @@ class _CountedPlaces:
 
     @classmethod
     def of(cls, table: ChangedTable, batches: list[pa.Table]) -> _CountedPlaces:
-        """Count the entries of some places, compared by the ranks of their ordering values if there are any."""
+        """Count what happens at some places, and keep the places for later checks.
+
+        Args:
+            table: The table that the changes are about.
+            batches: Entries as of `_entries_of`: what each change does at a place. All entries of a place are among
+                them; without batches all counts are 0. Ranks replace ordering values, which may have several columns.
+        """
         if not batches:
             return cls(table, ChangedRows(), _NO_PLACES, _NO_PLACES, _NO_PLACES, _NO_PLACES)
         entries = pa.concat_tables(batches).combine_chunks()

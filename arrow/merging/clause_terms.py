@@ -37,7 +37,19 @@ class ReadyClause:
 
     @classmethod
     def of(cls, clause: Clause, sides: Sides, match: RowMatch, table: ChangedTable) -> ReadyClause:
-        """Return a clause with its terms; raises `InvalidOptionError`, `MissingColumnError`, `SchemaMismatchError`."""
+        """Return a clause with its terms, each checked against the columns of both sides.
+
+        Args:
+            clause: What the user asks for.
+            sides: The columns that the clause may name.
+            match: How rows match, which tells whether places stay and inserts have new keys.
+            table: The table to change, whose columns the values have to fit.
+
+        Raises:
+            InvalidOptionError: A condition or a value cannot be read.
+            MissingColumnError: It names a column that neither side has.
+            SchemaMismatchError: A value has a type that its column cannot take.
+        """
         names = [] if sides.source is None else sides.source.names
         values_of_clause = clause.values_of(table, names, sides.with_fields)
         values = {}

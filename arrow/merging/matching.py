@@ -107,9 +107,11 @@ class RowMatch:
 
 
 def matched_by(on: On, sides: Sides, table: ChangedTable) -> RowMatch:
-    """Return how rows match by what a user gives; raises `InvalidOptionError` and `MissingColumnError`.
+    """Return how rows match by what a user gives: a condition, names of columns, or None for key and partition.
 
-    A text that is no name of a column is a condition.
+    A text that is no name of a column is a condition. ``sides`` has the columns of source and table, and ``table`` is
+    the table to change. Raises `InvalidOptionError` if ``on`` is none of these, and `MissingColumnError` for a column
+    that a side lacks.
     """
     assert sides.source is not None  # noqa: S101 (for the type checker)
     if on is None:
@@ -161,7 +163,10 @@ def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
 
 
 def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) -> RowMatch:
-    """Match rows by a condition: its equalities make a join, and the rest of it decides about the pairs."""
+    """Match rows by a condition: its equalities make a join, and the rest of it decides about the pairs.
+
+    ``sides`` has the columns that the condition may name, and ``table`` is the table to change. Raises as `matched_by`.
+    """
     term = sides.condition(on, Side.MATCHED, _WHAT)
     parts = term.parts if isinstance(term, LogicTerm) and term.op == "AND" else (term,)
     # pyarrow still decides about the pairs that a join finds by an expression.
@@ -235,7 +240,11 @@ def _is_of(side: str, name: str) -> bool:
 def _joined(
     source: pa.RecordBatch, target: pa.RecordBatch, equal_terms: Sequence[EqualTerms]
 ) -> tuple[Positions, Positions]:
-    """Return the positions of rows with equal values, in the source and in the table, in the order of the table."""
+    """Return the positions of rows with equal values, in the source and in the table, in the order of the table.
+
+    The two arrays have one element for each pair. ``target`` has rows of the table, and ``equal_terms`` the values to
+    compare: all of them have to be equal, and a null is equal to nothing.
+    """
     names = [f"key{number}" for number in range(len(equal_terms))]
 
     def keys(rows: pa.RecordBatch, term_of: Callable[[EqualTerms], SqlTerm], row_name: str) -> pa.Table:

@@ -57,6 +57,7 @@ class FieldsTerm:
         return frozenset().union(*(field.columns for field in self.fields))
 
     def of(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the struct of each row, with each field in its type of the table; no struct is null."""
         parts = [
             of_column(column_of(term.of(rows), rows.num_rows), field)
             for term, field in zip(self.fields, children(self.kind), strict=True)
@@ -91,7 +92,10 @@ class Sides:
         return ConstantTerm(scalar.as_py(), scalar.type)  # one value
 
     def condition(self, condition: Any, side: Side, what: str) -> SqlTerm:
-        """Return the term of a condition; raises as `value` does."""
+        """Return the term of a condition of a clause for rows of ``side``, whose columns it may name.
+
+        ``what`` names the condition in errors. Raises as `value` does, and `InvalidOptionError` if it is not boolean.
+        """
         if isinstance(condition, str):
             return parse_condition_text(condition, self._named_columns(side), what)
         if not isinstance(condition, (pc.Expression, bool)):
@@ -162,7 +166,10 @@ class Sides:
         )
 
     def _of_expression(self, expression: pc.Expression, side: Side, what: str) -> ExpressionTerm:
-        """Return the term of an expression; for one side alone, it may name the columns without the side."""
+        """Return the term of an expression; for rows of the table alone, it may name the columns without the side.
+
+        ``what`` names the expression in the `InvalidOptionError` that it does not fit the columns.
+        """
         joined = self.joined(side).empty_table()
         # The columns under the names that the expression may use, and whether these lack the side.
         forms = [(joined, False)]

@@ -53,7 +53,11 @@ def run_rounds(line: CommandLine) -> int:
 
 
 def create(line: CommandLine) -> int:
-    """Create a table, or check the arguments for it."""
+    """Create a table, or with ``--dry-run`` check only whether it can be made; return the exit code, 0.
+
+    ``line`` has the arguments and the options of the table. With ``--if-not-exists`` a table that agrees with them may
+    be there already. Raises a `PyHudiError` if the table cannot be made.
+    """
     output, arguments = line.output, line.arguments
     if line.has_to_ask():
         line.ask(f"make a table with the columns {arguments.schema}")
@@ -185,6 +189,10 @@ class _Signals:
         return self._heard
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: the first starts the timer, and the second, perhaps the timer's own, ends the round.
+
+        It ends the round by `_BrokenOff`. Python calls the handler with the signal's number and the current frame.
+        """
         if self._heard:
             raise _BrokenOff
         self._heard = True

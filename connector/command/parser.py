@@ -174,7 +174,10 @@ class _Builder:
     interactive: bool
 
     def job(self, name: str, help_text: str) -> argparse.ArgumentParser:
-        """Add a command with the arguments that all commands have, and return its parser."""
+        """Add a command with the arguments that all commands have, and return its parser.
+
+        ``name`` is the word of the command line that calls it, and ``help_text`` says in lower case what it does.
+        """
         job: argparse.ArgumentParser = self.jobs.add_parser(
             name, help=help_text, description=f"{help_text[0].upper()}{help_text[1:]}.", aliases=ALIASES.get(name, ())
         )

@@ -30,7 +30,11 @@ STDOUT = "-"
 
 
 def report(line: CommandLine) -> int:
-    """Write the page of a table's report, and print where it is."""
+    """Write a report on a table's state as a page of HTML, and print where it is; return the exit code, 0.
+
+    ``line`` says where to write it; on the standard output nothing else is printed. Otherwise this command also prints
+    the report's problems: what it could not read.
+    """
     from ...operations.report.gather import ReportTerms, gather  # noqa: PLC0415 (a command imports only what it needs)
     from ...operations.report.page import make_page  # noqa: PLC0415
 
@@ -144,7 +148,10 @@ def first_rows(batches: Any, limit: int) -> pa.Table | None:
 
 
 def _columns_to_show(arguments: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
-    """Return the names of the columns to print; InvalidOptionError for a column that the table lacks."""
+    """Return the names of the columns to print: those of ``--columns``, or else all columns of a snapshot.
+
+    Hudi's meta columns count only with ``--meta``. Raises `InvalidOptionError` for a column that the table lacks.
+    """
     from ...table.schema.columns import without_meta  # noqa: PLC0415
 
     if arguments.columns is not None:
@@ -184,7 +191,10 @@ def _key_predicates(arguments: argparse.Namespace, snapshot: Snapshot) -> tuple[
 
 
 def compare(line: CommandLine) -> int:
-    """Print what changed between two instants: counts, then the changed file groups, or the changed rows."""
+    """Print what changed between two instants, which ``line`` names; return the exit code, 0.
+
+    First come the counts, then the changed file groups, or with ``--rows`` the changed rows, up to ``--limit``.
+    """
     from ...operations.inspect.difference import Difference  # noqa: PLC0415
 
     output, arguments = line.output, line.arguments

@@ -72,7 +72,8 @@ _INTERRUPTED = 130
 def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: WriteJob) -> int:
     """Run one command line, that of this process if ``arguments`` is None, and return the exit code.
 
-    Raises `SystemExit` if it is invalid (code 2), or asks for help (code 0).
+    ``entry`` says whether a person or a scheduler calls it, and ``write`` carries out a command that writes rows.
+    Raises `SystemExit` if the line is invalid (code 2), or asks for help (code 0).
     """
     parser, words = build_parser(entry), sys.argv[1:] if arguments is None else arguments
     namespace = parser.parse_args(with_path_in_place(words) if entry.interactive else words)
@@ -80,7 +81,7 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
     if namespace.operation == COMPLETION:
         print(completion(parser, namespace.shell), end="")  # noqa: T201 (the command's interface)
         return 0
-    # A program that calls this function may use pandas itself.
+    # A command that only reads starts sooner without pandas, but a program that calls this function may use it itself.
     if arguments is None and reads(namespace):
         sys.meta_path.insert(0, _NoPandas)
     with _logged(entry):
@@ -108,7 +109,10 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
 
 
 def _run(line: CommandLine, write: WriteJob) -> int:
-    """Run the command of a line and return its exit code; ``write`` runs a command that writes rows."""
+    """Run the command of a line and return its exit code; ``write`` runs a command that writes rows.
+
+    A person's line may hold no secrets, and confirms a change before it is made. Errors reach the caller.
+    """
     arguments, of_source = line.arguments, pairs(getattr(line.arguments, "source_option", []))
     if line.entry.interactive:
         refuse_secrets({**line.table_options, **of_source})

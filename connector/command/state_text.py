@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[str] | str]:
-    """Return what `show` prints: by the name of a line its text, or its texts, one below the other."""
+    """Return what `show` prints: by the name of a line its text, or its texts, one below the other.
+
+    ``state`` is the table's state, and ``line`` gives the commands to run next the table's path and options.
+    """
     dead = f", {size_text(state.dead_bytes)} dead" if state.dead_bytes else ""
     unfinished = f", {size_text(state.unfinished_bytes)} of unfinished writes" if state.unfinished_bytes else ""
     facts: dict[str, Sequence[str] | str] = {
@@ -71,6 +74,7 @@ def _metadata(sizes: Sequence[PartitionSize] | None) -> Sequence[str] | str:
 
 
 def _partition(size: PartitionSize) -> str:
+    """Return the line of one partition of the metadata table: its bytes, file groups, log files, last compaction."""
     logs = f", {size.log_files:,} log files ({size_text(size.log_bytes)})" if size.log_files else ""
     compacted = f", compacted {size.compacted}" if size.compacted else ""
     groups = f"{size.file_groups:,} file groups" if size.file_groups != 1 else "1 file group"

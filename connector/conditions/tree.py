@@ -80,6 +80,10 @@ class Connected:
         return left & right if self.is_and else left | right
 
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        """Return predicates that hold for every row for which this is true or, if not ``positive``, false.
+
+        ``value_of`` turns the value of a literal into a value of the reader. No predicates: any row may satisfy it.
+        """
         sides = [side.implied_predicates(positive, value_of) for side in (self.left, self.right)]
         # An AND that is true makes both sides true, and an OR that is false makes both sides false.
         if self.is_and == positive:
@@ -134,6 +138,10 @@ class Comparison:
         return OPERATORS[self.op](left, right)
 
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        """Return predicates that hold for every row for which this is true or, if not ``positive``, false.
+
+        ``value_of`` turns the value of the literal into a value of the reader. No predicates: any row may satisfy it.
+        """
         value = value_of(self.literal.value)
         if self.op == "<=>":
             predicates = (
@@ -169,6 +177,7 @@ class Among:
     literals: tuple[Literal, ...]
 
     def make(self) -> Column:
+        """Return the condition with the casts that Spark puts into the user's own, because Spark compares the two."""
         first_literal = self.literals[0]
         if all(literal.own_type == literal.column_type == literal.compared_type for literal in self.literals):
             return _column_of(self.column).isin(*(literal.make_untyped() for literal in self.literals))
@@ -177,6 +186,11 @@ class Among:
         return _column_of(self.column).cast(first_literal.compared_type).isin(*casts)
 
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
+        """Return the predicate that the column has one of the values or, if not ``positive``, none of them.
+
+        ``value_of`` turns the value of a literal into a value of the reader. If it knows only bounds of some value,
+        there is no predicate, so any row may satisfy the condition.
+        """
         values = tuple(value_of(literal.value) for literal in self.literals)
         # `OneOf` and `NoneOf` need exact values.
         if any(isinstance(value, Between) for value in values):

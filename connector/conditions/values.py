@@ -42,8 +42,9 @@ class WantedValues:
 
     @classmethod
     def of(cls, where: ValuesByColumn, schema: pa.Schema, path: str) -> WantedValues:
-        """Return a user's values, checked against the table's columns.
+        """Return a user's values, ``where``, checked against the table's columns, ``schema``.
 
+        ``path`` is the table's path, for errors.
         Raises `MissingColumnError` for an unknown column, and `InvalidOptionError` for a column that cannot be compared
         or a value that does not fit its type.
         """

@@ -122,7 +122,8 @@ def _carry_out(
     If another write of the same data came first, the table and the source are read anew. In each attempt Spark
     computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query gives
     different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
-    ``changes_of`` makes the query of the changed rows from the snapshot of an attempt.
+    ``changes_of`` makes the query of the changed rows from the snapshot of an attempt. ``work`` opens and writes the
+    table, and ``options`` are those of this write.
     """
 
     def attempt(write_id: str, past: PastAttempts) -> CommitResult:

@@ -224,7 +224,12 @@ class _Choice:
     rows: DataFrame
 
     def changes(self) -> MergeChanges:
-        """Return the rows of changes: new values, both places, and the facts by which `count` finds conflicts."""
+        """Return the rows of changes: new values, both places, and the facts by which `count` finds conflicts.
+
+        ``PROVEN`` says that an insert meets no row, ``OLDER`` that a row has a lesser ordering value than its old
+        version, ``OPEN`` that some column keeps the stored value of any row that it replaces, and ``KEPT`` that some
+        column keeps the value of its own old version.
+        """
         columns = {**self._new_columns(), **self._old_columns()}
         # One call names all columns: a call of Spark's own process for each takes longer than its work.
         rows = self._with_places(self._with_marked_deletes(self.rows.select(*columns.values()).toDF(*columns)))
@@ -300,7 +305,12 @@ class _Choice:
         return {**columns, KIND: by_number(of_kinds, clause_number), _CLAUSE: clause_number}
 
     def _old_columns(self) -> dict[str, Column]:
-        """Return the columns of a row of changes that describe the table's old row."""
+        """Return by name the columns of a row of changes that describe the table's old row; null for an insert.
+
+        They are its key, partition path and row number; its ordering value and its placeholders, if the table has such;
+        and, if rows may move, the values that a delete at the old place needs. If the source has computed the places of
+        its inserts, these are among the columns, too.
+        """
         # If the merge only inserts, the join has no columns of the table.
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")

@@ -60,7 +60,11 @@ def _count_in_this_process(changes: MergeChanges) -> ChangedRows | None:
 
 
 def _entries(changes: MergeChanges) -> DataFrame:
-    """Return what each row does, place by place: a row that moves has one entry at each of its two places."""
+    """Return what each row does, place by place: a row that moves has one entry at each of its two places.
+
+    ``changes`` are the changed rows of a merge. The role of an entry is `STAYS` for an update in place, `GOES` for a
+    delete, `COMES` for a row that enters the place, and `LEAVES` for a row that moves away from it.
+    """
     single_role = sf.when(is_update(), STAYS).when(is_delete(), GOES).otherwise(COMES)
     ordered = changes.orders
     nothing = sf.lit(None)
@@ -101,10 +105,13 @@ def _entries(changes: MergeChanges) -> DataFrame:
 
 
 def _places(changes: MergeChanges) -> DataFrame:
-    """Return for each place what happens there, with the rows and values by which `_totals` finds conflicts."""
+    """Return for each place what happens there, with the rows and values by which `_totals` finds conflicts.
+
+    ``changes`` are the changed rows of a merge. A place is a key in a partition, or the key alone under a global index.
+    """
     role = sf.col(_ROLE)
     counts = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
-    # Under a global index the key alone is the place; an error names a partition, too.
+    # If the key alone is the place, an error names a partition, too.
     path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]
     # OLDER compares a row that stays with its old version; `_totals` compares a row that enters with the replaced row.
     return (
@@ -127,7 +134,10 @@ def _places(changes: MergeChanges) -> DataFrame:
 
 
 def _totals(places: DataFrame) -> DataFrame:
-    """Return one row: the sums, and the first place of each kind of conflict."""
+    """Return one row: the sums, and for each kind of conflict its first place as key and path; null if none has it.
+
+    ``places`` is what `_places` returns.
+    """
     # ``several``: a place has more than one change of its old row. ``twice``: it has several old rows. ``replaced``: a
     # row comes to it, and its old row goes or leaves.
     changes, goes = sf.col("stays") + sf.col("leaves"), sf.col("goes")

@@ -120,7 +120,10 @@ def cast_values(
 
 
 def _cast(value: Column, from_type: T.DataType, to_type: T.DataType, error_start: str) -> Column:
-    """Return a value in another type; a value that the type cannot hold fails the query with an error that says so."""
+    """Return a value of ``from_type`` in ``to_type``; a value that does not fit fails the query.
+
+    ``error_start`` begins the text of that error: it names the column and its type.
+    """
     if from_type == to_type:
         return value
     if isinstance(from_type, _NESTED) and _casts_floats_to_integers(from_type, to_type):
@@ -147,7 +150,10 @@ def _cast(value: Column, from_type: T.DataType, to_type: T.DataType, error_start
 
 
 def _cast_inside(value: Column, from_type: T.DataType, to_type: T.DataType, error_start: str) -> Column:
-    """Return a nested value with the values inside of it cast one by one; `_may_cast` says that both have one shape."""
+    """Return a nested value with the values inside of it cast one by one; `_may_cast` says that both have one shape.
+
+    The arguments are as of `_cast`. The keys of a map stay as they are.
+    """
     if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
         fields = [
             _cast(value.getField(field.name), field.dataType, other.dataType, error_start).alias(other.name)

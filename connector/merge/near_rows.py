@@ -174,7 +174,12 @@ def _read_columns(
 ) -> pa.Schema:
     """Return the columns of the table that the merge may need: those that some expression may name.
 
-    ``columns`` are the source's own columns, and ``on`` is how rows match.
+    Args:
+        target: The table that the merge changes.
+        clauses: What the merge does; its conditions and values name columns.
+        columns: The names of the source's own columns.
+        on: How rows match.
+        snapshot: The rows to read, whose columns these are.
     """
     schema = snapshot.schema
     expressions: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]

@@ -307,7 +307,11 @@ class KeyLookup:
     def _join_in_spark(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
         """Return the places of keys by a join with the keys of the files whose key ranges overlap theirs.
 
-        None if this Spark cannot read all files.
+        None if this Spark cannot read all files, upon which the commit looks the keys up.
+
+        Args:
+            pairs: The keys of the write, each with its partition path, without repeats.
+            spread: Finds the files whose key ranges overlap those of the keys.
         """
         view, is_global = self.seen.view, self.index.is_global
         if is_global:

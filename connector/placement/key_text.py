@@ -86,7 +86,11 @@ def path_text(placement: Placement, schema: StructType, row_types: pa.Schema, ta
 
 
 def _key_text(placement: Placement, schema: StructType, row_types: pa.Schema, table_types: pa.Schema) -> str | None:
-    """Return the record key of a row as SQL; None if only Python can compute it."""
+    """Return the record key of a row as SQL, null for a row without a key; None if only Python can compute it.
+
+    ``placement`` has the key columns, and ``schema`` the rows' columns; ``row_types`` and ``table_types`` are from
+    `deciding_types`.
+    """
     config = placement.config
     texts = []
     for field in config.record_key_fields:

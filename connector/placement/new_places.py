@@ -58,7 +58,11 @@ class Places:
         return joined.withColumn(FILE_GROUP, _group_or_new(file_id, new_group)).drop(_BITS, _NAMES, _REWRITTEN)
 
     def _groups_by_path(self) -> pa.Table:
-        """Return for each partition its file groups by slot, and the file ids whose groups get a new base file."""
+        """Return for each partition its file groups by slot, and the file ids whose groups get a new base file.
+
+        The columns are `PATH`; `_BITS`, how many first bits of a key's hash are the number of its slot; `_NAMES`, by
+        slot the file group that a new key joins; and `_REWRITTEN`, those file ids.
+        """
         bits: list[int] = []
         names: list[str] = []
         rewritten_ids: list[list[str]] = []

@@ -38,9 +38,13 @@ def text_keys(rows: DataFrame, fields: tuple[str, ...]) -> dict[str, Column]:
 
 
 def without_shared_keys(keyed: DataFrame, work: Tagging) -> DataFrame:
-    """Return keyed rows, whose query fails with `DataError` for a new row that could share its key."""
+    """Return keyed rows, whose query fails with `DataError` for a new row that could share its key.
+
+    Rows with different values in the key columns can have one key as text; Spark would drop one of them as a repeat.
+    ``work`` is the write that the rows belong to.
+    """
     config, settings = work.target.config, work.settings
-    # For deletes, merges and updates, tasks compare the stored rows; merges and updates bring counts.
+    # For deletes, merges and updates, tasks compare the stored rows; merges and updates are known by their counts.
     if settings.keys.may_collide or settings.origin.counted is not None or work.target.operation.name == DELETE:
         return keyed
     fields = config.record_key_fields

@@ -93,7 +93,11 @@ class _AlikeColumns:
 
     @classmethod
     def of(cls, placement: Placement, schema: StructType) -> _AlikeColumns | None:
-        """Return the columns of a table; None if Spark and pyhudi may spell some value in two ways."""
+        """Return the columns of a table; None if Spark and pyhudi may spell some value in two ways.
+
+        ``placement`` names the key and partition columns, and ``schema`` has the columns of the rows. Raises
+        `UnsupportedTypeError` for a column of the rows that a table cannot hold.
+        """
         config = placement.config
         row_types, table_types = deciding_types(placement, schema)
         keys = []

@@ -53,8 +53,14 @@ def table_keys(
 ) -> DataFrame | None:
     """Return the record keys of at least one slice, once for each row, with partition path, file id and `LOGGED`.
 
-    Keys outside ``between`` may be absent. The result is None if only Python can read the slices and ``in_python``
-    is false.
+    The result is None if only Python can read the slices and ``in_python`` is false.
+
+    Args:
+        spark: The session that reads the files.
+        file_slices: The slices to read.
+        table: The table with one listing of its timeline, for the slices that Python reads.
+        between: The least and the greatest key that matter; keys outside may be absent.
+        in_python: Whether tasks in Python may read slices.
     """
     names = [file_slice.base.name for file_slice in file_slices if file_slice.base is not None]
     # Spark knows a key's file by its name only, and names are unique unless a user copied files within the table.
@@ -78,7 +84,11 @@ def table_keys(
 def _keys_by_spark(
     spark: SparkSession, storage: Storage, file_slices: Sequence[FileSlice], between: tuple[str, str]
 ) -> DataFrame:
-    """Return the keys of base files by Spark's own Parquet reader, without keys outside ``between``."""
+    """Return the keys of base files by Spark's own Parquet reader, without keys outside ``between``.
+
+    ``file_slices`` are slices without logs in the table's store, ``storage``. The columns are as of `table_keys`. If
+    Spark cannot open the files, this function raises Spark's error, upon which the caller reads them in Python.
+    """
     files = pa.table(
         {
             FILE_NAME: pa.array([file_slice.base_file.name for file_slice in file_slices], pa.string()),
@@ -105,7 +115,10 @@ def _keys_by_spark(
 
 
 def _keys_by_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
-    """Return the keys of file slices by tasks in Python, which also read log files."""
+    """Return the keys of file slices by tasks in Python, which also read log files.
+
+    ``table`` is the table with one listing of its timeline, and the columns are as of `table_keys`.
+    """
     tasks = min(
         len(file_slices),
         math.ceil(sum(file_slice.size for file_slice in file_slices) / _BYTES_OF_A_TASK) + spark_tasks(spark),

@@ -69,9 +69,10 @@ class TaggedRows:
 
 
 def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
-    """Return rows with their file groups; None if the commit has to look their keys up.
+    """Return the rows of ``df`` with their file groups; None if the commit has to look their keys up.
 
-    That is so if tasks cannot query the index or compute the keys, or if a decision about a key needs all its rows.
+    ``work`` is the write: the table, its index and its settings. The result is None if tasks cannot query the index or
+    compute the keys, or if a decision about a key needs all its rows.
     """
     index = work.index
     seen, moment = seen_moment(work.target.table, work.settings.origin.based_on)

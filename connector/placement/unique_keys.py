@@ -106,7 +106,12 @@ class UniqueKeys:
         return kept_hits, places.final_figures(count_keys(kept_hits, HOME)[1]), repeating
 
     def _resolved(self, winners: DataFrame, places: DataFrame) -> DataFrame:
-        """Return for each key and path the partition and file group that gets the row, and whether it moves."""
+        """Return for each key and path the partition and file group that gets the row, and whether it moves.
+
+        Args:
+            winners: The row of each key that counts, with the flag whether it deletes.
+            places: The partition and file group of each stored row of these keys; no row for a new key.
+        """
         states = self._states_of_stored_rows(winners, places)
         # Where no task has looked, the stored row counts as live, and the incoming row wins.
         unknown_state = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}

@@ -81,9 +81,13 @@ def scan_files(
 ) -> DataFrame:
     """Return the rows of a snapshot, or of a part of it.
 
-    ``by_source`` reads in Python the slices that it gets, those with logs, or all slices if it gets None. Files in
-    which no row satisfies all ``predicates`` may be skipped. ``part`` has the slices of some buckets, and a limit of
-    Spark's estimate of their bytes.
+    Args:
+        spark: The session that reads the base files without logs.
+        snapshot: The files of the query.
+        columns: The columns to return, in the types of the table.
+        by_source: Reads in Python the slices that it gets, those with logs, or all slices if it gets None.
+        predicates: Files in which no row satisfies all of them may be skipped.
+        part: The slices of some buckets, and a limit of Spark's estimate of their bytes; None for all slices.
     """
     slices = snapshot.slices_of_keys(predicates) if part is None else part.slices
     if part is None and not predicates:
@@ -126,7 +130,10 @@ class _BaseFileScan:
     most: int | None = None
 
     def rows(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
-        """Return the rows of base files; files whose types Spark converts otherwise than Apache Hudi are cast."""
+        """Return the rows of the base files of slices, which have no logs, in these columns of the table.
+
+        Spark would convert some types of older files otherwise than Apache Hudi, so their values are cast here.
+        """
         # The commit times of an incremental query; None for a query of all rows.
         times = self.snapshot.times
         extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
@@ -214,7 +221,10 @@ def _is_read_directly(file: pa.Schema, column: pa.Field) -> bool:
 
 
 def is_read_as(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether Spark's Parquet reader converts a file's type to another like Apache Hudi."""
+    """Return whether Spark's Parquet reader converts ``from_type`` of a file to ``to_type`` like Apache Hudi.
+
+    For any other pair, the caller lets Spark read the file's own type, and casts the values.
+    """
     types = pa.types
     if types.is_struct(from_type) and types.is_struct(to_type):
         stored_types = {field.name: field.type for field in children(from_type)}
@@ -240,7 +250,10 @@ _READ_ALIKE = {
 
 
 def _converted(column: Column, from_type: pa.DataType, to_type: pa.DataType) -> Column:
-    """Return values converted like Apache Hudi; a `SchemaMismatchError` refuses unknown conversions."""
+    """Return a column of ``from_type``, a file's, converted to ``to_type``, the table's, like Apache Hudi.
+
+    Raises `SchemaMismatchError` for types that Apache Hudi does not convert.
+    """
     if pa.types.is_struct(from_type) and pa.types.is_struct(to_type):
         return sf.when(column.isNotNull(), sf.struct(*_converted_fields(column, from_type, to_type)))
     if pa.types.is_map(from_type) and pa.types.is_map(to_type):

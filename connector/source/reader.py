@@ -84,7 +84,10 @@ class HudiReader(DataSourceReader):
         return {**self.__dict__, "_snapshot": None}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the splits of the query, at least one; a copy without the snapshot opens it again."""
+        """Return the splits of the query, which `read` gets one by one; an empty split if there are no rows to read.
+
+        Spark needs at least one. A copy of the reader without the snapshot opens it again.
+        """
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (tasks, which open none, start sooner)
 
         snapshot = self._snapshot or open_snapshot(

@@ -133,7 +133,10 @@ def _to_arrow_field(field: T.StructField, outer: tuple[str, ...]) -> pa.Field:
 
 
 def _to_arrow_type(data_type: T.DataType, path: tuple[str, ...]) -> pa.DataType:
-    """Return the Arrow type of a Spark type; ``path`` names the column in the error for an unsupported type."""
+    """Return the Arrow type of a Spark type; raises `UnsupportedTypeError` for a type that Hudi lacks.
+
+    ``path`` has the name of the column and of each part that leads to a nested type, for the error.
+    """
     if isinstance(data_type, T.DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     if isinstance(data_type, T.ArrayType):

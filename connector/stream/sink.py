@@ -113,7 +113,11 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             return BatchMessage(run_batch_task(self._plan, batch, iterator, token, offsets))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
-        """Commit a batch; a batch that fails is passed over if the options and its error allow that."""
+        """Commit a batch; a batch that fails is passed over if the options and its error allow that.
+
+        ``messages`` has the result of each task, None for a task that failed. Raises `PyHudiError` if a task left
+        no result, or if the batch fails and is not passed over, upon which Spark ends the query.
+        """
         from ...operations.streams.batch import may_be_passed_over  # noqa: PLC0415
 
         results = _results_in(messages)
@@ -141,7 +145,11 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
-        """Skip a batch for good, as the options ask; a batch that turns out to be complete loses nothing."""
+        """Skip a failed batch for good, and count its lost rows, whose number the query's next commit notes.
+
+        ``results`` are what the tasks of the batch wrote, which is deleted, and ``error`` is why the commit failed, for
+        the log. A batch that turns out to be complete loses nothing.
+        """
         from ...operations.write.micro_batch import abort_batch, is_complete  # noqa: PLC0415
 
         try:

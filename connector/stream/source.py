@@ -63,14 +63,17 @@ class HudiStreamReader(DataSourceStreamReader):
             return self._stream.latest().to_fields()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the splits of a batch, each with the reader that reads it in a task."""
+        """Return the splits of a batch, each with the reader that reads it in a task.
+
+        ``start`` and ``end`` are the offsets at which the batch begins and ends, as `latestOffset` returns them.
+        """
         from ...reader.scan import MergeTerms, RowReader  # noqa: PLC0415 (only the query's process plans)
         from ...reader.streams.offsets import parse_offset  # noqa: PLC0415
 
         with worker_call(self._options.log_level):
             start_offset, end_offset = parse_offset(start, self._path), parse_offset(end, self._path)
             scan = self._stream.plan(start_offset, end_offset, self._columns, self._options.split_size)
-            # No write is between the offsets.
+            # No write is between the offsets, so the batch has no rows.
             if scan is None:
                 return []
             batch = scan.snapshot

@@ -40,7 +40,9 @@ def create_table(
 ) -> bool:
     """Create an empty table and return True; return False if the path holds a table already.
 
-    With ``dry_run`` the arguments are checked, and no more.
+    ``schema`` has the columns, or rows whose columns the table gets. ``terms`` are the arguments of the call that
+    are options, too, and ``options`` its other options. With ``if_not_exists`` a table of other terms raises an
+    OptionConflictError, without it any table does. With ``dry_run`` the arguments are checked, and no more.
     """
     parsed = resolve_options({**options, **terms.options()}, path, WRITING, session=spark, warn=True).options
     rows: DataFrame | None = None

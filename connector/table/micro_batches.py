@@ -63,11 +63,11 @@ def write_batch(
     checkpoint: str = "",
     stopping: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Write a micro-batch unless the table has it.
+    """Write the rows ``df`` of a micro-batch unless the table has the batch.
 
-    Returns how many rows were skipped so far that no commit states yet; ``lost`` is their number before this batch.
-    ``texts`` are the resolved options, ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is
-    being stopped.
+    Returns how many rows were skipped so far that no commit states yet; ``lost`` is their number before this batch. A
+    batch that still fails after its retries is skipped if the options and the error allow that. ``texts`` are the
+    resolved options, ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is being stopped.
     """
     resolved = resolve_options(
         {**texts, OPTIONS["write_id"].key: batch.write_id}, path, WRITING, session=df.sparkSession
@@ -142,7 +142,10 @@ class _Attempts:
 
 
 def _count_lost_rows(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
-    """Return the number of rows of a skipped batch, and warn of their loss; 0 if Spark cannot count them."""
+    """Return the number of rows of a batch that was skipped because of ``error``, and warn of their loss.
+
+    The number is 0 if Spark cannot count the rows.
+    """
     try:
         with own_errors():
             rows = df.count()

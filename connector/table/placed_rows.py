@@ -86,7 +86,10 @@ def placed_rows(
 ) -> tuple[DataFrame, dict[str, str]]:
     """Return the rows in the placement for the write, and the options that describe it.
 
-    ``on_exit`` releases, once the rows are written, what Spark persists.
+    The placement brings all rows of a file group into one task, if that is faster than a merge by the commit. Rows that
+    stay as they are come with an option that lets the commit merge any number of them. ``target`` is the table of the
+    write ``request``, and ``batch_keys`` are the keys that this process knows from earlier batches of a stream; None
+    for other writes. ``on_exit`` releases, once the rows are written, what Spark persists.
     """
     unplaced = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
@@ -103,6 +106,7 @@ def placed_rows(
         work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), on_exit, batch_keys)
         tagged_rows = tag(df, work)
         if tagged_rows is None:
+            # The commit has to look the keys up.
             return df, unplaced
         lookup_options = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged_rows.moment}
         if tagged_rows.figures is not None:

@@ -102,7 +102,10 @@ class ShownRows:
 
 
 def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: AskedRows) -> ShownRows:
-    """Return the rows of a table that a call shows; the query is among the resolved options."""
+    """Return the rows of a table that `to_df` shows, as a plan that reads no row yet.
+
+    ``rows`` are the arguments of the call, and ``resolved`` has its options, those of its query included.
+    """
     options = resolved.options
     snapshot = open_snapshot(
         path,

@@ -58,8 +58,8 @@ def by_tasks(
 ) -> DataFrame | None:
     """Return the rows of at least one split, one task each; Spark believes them to have no more than ``most_bytes``.
 
-    The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas; the data source
-    reads them then.
+    ``reader`` reads a split in its task. The result is None if the splits have more than `MOST_BYTES`, or if Spark
+    finds no pandas; the data source reads them then.
     """
     all_splits: list[Split | SoughtSplit] = list(splits)
     if not _is_small(all_splits):
@@ -111,6 +111,7 @@ class _ByteLimit:
         self._bytes_left = most
 
     def write(self, data: Any) -> int:
+        """Return the size of some bytes, and keep none of them; raise `_FullError` once all sizes exceed the limit."""
         size = memoryview(data).nbytes
         self._bytes_left -= size
         if self._bytes_left < 0:
@@ -186,7 +187,8 @@ class SnapshotFrames:
     ) -> DataFrame:
         """Return the rows of file slices that Python has to merge; of the whole snapshot if ``merged`` is None.
 
-        ``part`` limits the rows to some buckets, and Spark's estimate of their bytes.
+        ``predicates`` only leave files out, so the result, with ``columns``, may have rows that they exclude. ``part``
+        limits the rows to some buckets, and Spark's estimate of their bytes.
         """
         options = self.resolved.options
         # Spark pushes filters to the data source alone.

@@ -145,7 +145,11 @@ class TableSql(TableQueries):
             ) from error
 
     def _check_names(self, query: str, frames: Mapping[str, Any]) -> None:
-        """Refuse a statement that changes the table, does not name it, or names something that was not given."""
+        """Refuse a statement that changes the table, does not name it, or names something that was not given.
+
+        ``query`` is the SQL statement, in which braces enclose names: that of the table, and those of ``frames``, the
+        further rows and tables of the call. Raises `InvalidOptionError`.
+        """
         change = _CHANGE.match(query)
         if change is not None:
             raise InvalidOptionError(

@@ -93,8 +93,9 @@ class _Write:
     def attempt(self, write_id: str, past: PastAttempts) -> CommitResult:
         """Write the rows once, in this process if they are few, else by Spark, and return the result.
 
-        The result names no instant if the write made none. A write that completed under its id in an earlier call is
-        returned as it is, and no services follow it.
+        All attempts of a write have the id ``write_id``, and the commit notes ``past``, the attempts before this
+        attempt. The result names no instant if the write made none. A write that completed under its id in an earlier
+        call is returned as it is, and no services follow it.
         """
         options, batch = self.resolved.options, self.made_from.batch
         request = options.to_write_request(self.path, to_arrow(self.df.schema), overwrite=False, batch=batch)
@@ -146,7 +147,10 @@ class _Write:
             rows.write.format(FORMAT).options(**{**settings, **placement_options}).mode("append").save(self.path)
 
     def _settings(self, request: WriteRequest, past: PastAttempts) -> dict[str, str]:
-        """Return the options of the data source's write."""
+        """Return the options of the data source's write: those of the user, and what only this process knows.
+
+        ``request`` has the ids of the write and its application, and the commit notes ``past``, the earlier attempts.
+        """
         made_from, texts = self.made_from, self.resolved.texts
         return {
             OPTIONS["log_level"].key: level_here(),
@@ -169,7 +173,11 @@ class _Write:
 
 @contextmanager
 def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[None]:
-    """Raise `CommitConflictError` if rows were placed for a table that was made anew or rescaled before the plan."""
+    """Raise `CommitConflictError` if rows were placed for a table that was made anew or rescaled before the plan.
+
+    ``target`` is the table of the write ``request`` as it was before the rows were placed. Upon a conflict the caller
+    places the rows again, while a `PlacementError` of any other cause ends the write.
+    """
     planned_until = target.table.timeline().completed_until if target.exists else ""
     try:
         yield

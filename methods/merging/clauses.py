@@ -82,7 +82,11 @@ class Clause:
         return {name: new_values.get(name, NULL) for name in target.schema.names}
 
     def _values_of_user(self, target: ChangedTable, with_fields: WithFields) -> dict[str, Value]:
-        """Return the values that the user gives, by column; fields of one struct become one value."""
+        """Return the values that the user gives, by column; fields of one struct become one value.
+
+        ``with_fields`` makes that value: the struct of the ``target`` row with other values in these fields. Raises as
+        `values_of`, also if no value is given, or two for one column.
+        """
         if not isinstance(self.values, Mapping) or not self.values:
             raise InvalidOptionError(
                 f"{self.method} was given {self.values!r}, which gives no column a value.",

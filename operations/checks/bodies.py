@@ -183,7 +183,10 @@ def _given_up_logs(record: Mapping[str, Any]) -> set[str]:
 
 
 def _files_of(statements: WriteStatements, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
-    """Return the files of a write's body, and add to the statements what it says about each data file."""
+    """Return the files of a write's body, and add to the statements what it says about each data file.
+
+    ``record`` is the decoded body of the completed write ``instant``, with the field names of Apache Hudi.
+    """
     time = instant.requested_time
     stats: dict[str, list[Stat]] = {}
     by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in record.get("extraMetadata") or ())
@@ -261,7 +264,10 @@ class _BodyReader:
         self._report(EMPTY_CLEAN if is_clean else EMPTY_INSTANT, instant, f"is empty: {failing_engine}")
 
     def _check_commit(self, instant: Instant, record: Mapping[str, Any]) -> None:
-        """Report what engines fail on in a completed write, and statistics that do not fit their files."""
+        """Report what engines fail on in a completed write, and statistics that do not fit their files.
+
+        ``record`` is the decoded body of the write. A repair is reported, too, with the damaged files that it gave up.
+        """
         time = instant.requested_time
         for name in ("extraMetadata", "partitionToWriteStats"):
             if name in record and record[name] is None:

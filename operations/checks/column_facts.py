@@ -111,12 +111,14 @@ def _joined_facts(facts: ColumnFacts, other_facts: ColumnFacts) -> ColumnFacts:
 def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
     """Return what a footer states of a column; None if the footer lacks a part of it, or may have cut a bound.
 
-    The caller then reads the rows.
+    ``reader`` has the file open, and ``field`` has the column's type in the table, to which the bounds are cast. Upon
+    None the caller reads the rows.
     """
     metadata: Any = reader.parquet.metadata
     # A nested column has several leaves, or one with a longer path.
     leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
     stored = reader.parquet.schema_arrow.field(field.name).type
+    # Parquet stores unsigned numbers as signed numbers, so the bounds of large numbers would be negative here.
     if len(leaves) != 1 or pa.types.is_unsigned_integer(stored):
         return None
     if stored != field.type and not (pa.types.is_primitive(stored) and pa.types.is_primitive(field.type)):

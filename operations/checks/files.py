@@ -152,6 +152,9 @@ def _check_file(
 
     It should not exist if its instant was undone, never completed or is unknown, or if an archived write replaced its
     file group. Files of pending writes are no finding; damaged log files and a lost archive are reported elsewhere.
+    ``info`` is the file's path and size in the listing. ``undone_by`` has the time of the rollback or restore that
+    undid an instant, by that instant's time, and ``replaced_by_archived`` the file groups that archived writes
+    replaced.
     """
     time, statements = subject.maker(info.path), subject.statements
     instant = subject.timeline.find(time)

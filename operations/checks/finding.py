@@ -91,7 +91,7 @@ class Findings:
             self.add(check, what, file=file, instant=instant)
 
     def table(self) -> pa.Table:
-        """Return all findings, errors first, by `FINDINGS_SCHEMA`."""
+        """Return all findings, errors first, by `FINDINGS_SCHEMA`; a finding that several checks report comes once."""
         ordered = sorted(
             set(self._gathered),
             key=lambda finding: (

@@ -150,7 +150,11 @@ def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
 def check_bounds(
     subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes], bounds: tuple[str, str] | None
 ) -> None:
-    """Compare the bounds of record keys in a footer with ``bounds``, those of the keys; None if these are unknown."""
+    """Compare the bounds of record keys in a footer with ``bounds``, those of the keys; None if these are unknown.
+
+    ``footer`` has the keys and values that the writer of ``file`` added to its footer. A footer need not have bounds,
+    but bounds that are wrong, or only one of the two, become findings.
+    """
     stated = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
     if (stated[0] is None) is not (stated[1] is None):
         what = f"{file.path} has only one of {MIN_KEY} and {MAX_KEY} in its footer."

@@ -139,7 +139,11 @@ def _damage_of(subject: Subject, file: LogFile) -> str:
 
 
 def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:
-    """Compare the files that a compaction will merge with the slices at its requested time."""
+    """Compare the files that a compaction will merge with the slices at its requested time.
+
+    ``slices`` has the newest slice of each file group. Findings are planned files that are gone, and plans that name
+    other files or file groups than the table has.
+    """
     plan = subject.timeline.files.read_compaction_plan(compaction)
     is_merged = subject.table.format.slices.is_merged
     completed_at = CompletionTimes(subject.timeline)

@@ -221,7 +221,8 @@ def _check_files(
 ) -> set[str]:
     """Report wrong bounds and counts of files in one column, and return the files without bounds of it.
 
-    If no file at all has bounds of it, none is missing, and the result is empty.
+    ``pairs`` are the facts that the rows of each file give, and ``stated`` the bounds of the column in `column_stats`
+    of the metadata table ``judged``. If no file at all has bounds of it, none is missing, and the result is empty.
     """
     if not len(stated.keys):
         return set()
@@ -254,7 +255,8 @@ def compare(
 ) -> tuple[Mask, pa.StructArray]:
     """Report bounds that do not contain the values, and, with ``tells_wide``, tight bounds that contain more.
 
-    Return which of ``true_bounds`` have stated bounds, and these bounds, in the same order.
+    ``stated`` are the bounds of ``column`` in ``partition`` of the metadata table ``judged``. Return which of
+    ``true_bounds`` have stated bounds, and these bounds, in the same order.
     """
     # Positions among the stated bounds; null for a file or partition without stated bounds.
     positions = pc.index_in(true_bounds.keys, value_set=stated.key_tails)
@@ -329,8 +331,9 @@ def _has_value(bounds: pa.StructArray, name: str) -> pa.BooleanArray:
 def check_left(judged: MetadataSubject, partition: str, stated: StatedBounds) -> None:
     """Report bounds of files that no completed write made, or that are gone.
 
-    Apache Hudi 0.15 leaves the bounds of cleaned files in the metadata table of version 6. It deletes the bounds of
-    wrong names instead, which lack as many characters in front as the partition's path has.
+    ``stated`` are all bounds in ``partition`` of the metadata table ``judged``. Apache Hudi 0.15 leaves the bounds of
+    cleaned files in the metadata table of version 6. It deletes the bounds of wrong names instead, which lack as many
+    characters in front as the partition's path has.
     """
     committed = pa.array([key_of(file) for file in judged.committed.values()], pa.string())
     is_left = pc.invert(pc.is_in(stated.key_tails, value_set=committed))
@@ -369,7 +372,11 @@ def together(parts: Sequence[TrueBounds]) -> TrueBounds:
 def _check_partitions(
     judged: MetadataSubject, column: pa.Field, parts: Sequence[TrueBounds], stated: StatedBounds
 ) -> None:
-    """Report wrong bounds of partitions in one column, missing bounds, and bounds of partitions that are gone."""
+    """Report wrong bounds of partitions in one column, missing bounds, and bounds of partitions that are gone.
+
+    ``parts`` are the true bounds of some files each, by the path of their partition, and ``stated`` the bounds of the
+    column in `partition_stats` of the metadata table ``judged``.
+    """
     if not len(stated.keys):
         return
     by_path = together(parts or [TrueBounds.of_partitions([], column.type)])

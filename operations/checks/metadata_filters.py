@@ -61,8 +61,9 @@ def _check_filter(
 ) -> None:
     """Report a filter that cannot be read, or lacks a value of the column in its file.
 
-    ``entry`` is the field ``BloomFilterMetadata`` of the filter's record. A filter that equals the filter in the file's
-    footer is not compared with rows: `check_rows` does that.
+    ``partition`` of the metadata table ``judged`` has the filter, and ``entry`` is the field ``BloomFilterMetadata`` of
+    its record. ``change`` is the expression of the column whose values the filter has; None for a filter of record
+    keys. Such a filter that equals the filter in the file's footer is not compared with rows: `check_rows` does that.
     """
     text = bytes(entry["bloomFilter"] or b"")
     with BaseFileReader(judged.subject.storage, file.path) as reader:

@@ -196,7 +196,11 @@ def passes_for(judged: MetadataSubject, slices: Sequence[FileSlice]) -> int:
 
 
 def check_secondary_index(judged: MetadataSubject, name: str) -> None:
-    """Compare the pairs of a value and a record key with those of the rows."""
+    """Compare the pairs of a value and a record key with those of the rows.
+
+    ``name`` is that of the index, and of its partition of the metadata table ``judged``. A pair
+    that only one side has is a finding.
+    """
     definition = judged.indexes.get(name)
     fields = definition.columns if definition is not None else ()
     if len(fields) != 1 or fields[0] not in judged.schema.names:

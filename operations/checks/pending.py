@@ -97,7 +97,10 @@ def _is_clustering(subject: Subject, instant: Instant) -> bool:
 
 
 def _check_write(subject: Subject, instant: Instant) -> None:
-    """Report a pending write whose writer is dead, or has given no sign of life for long."""
+    """Report a pending write whose writer is dead, or has given no sign of life for long.
+
+    A check does not wait to see whether an overdue heartbeat comes after all.
+    """
     try:
         suspect = owner.Suspect(
             subject.timeline.files, instant, Patience(), subject.storage.now(), subject.config.timezone
@@ -106,6 +109,7 @@ def _check_write(subject: Subject, instant: Instant) -> None:
     except UnsupportedTableError:
         # Only a newer release can tell whether its writer lives.
         return
+    # A write that lives is a finding only if its last sign of life is old.
     if liveness.alive and not subject.findings.is_old(
         _last_change(subject, instant) if liveness.beat is None else liveness.beat
     ):
@@ -245,7 +249,10 @@ def _is_open(subject: Subject, decision: Decision) -> bool:
 
 
 def _whole_decision(subject: Subject, path: str) -> Decision | None:
-    """Return a decision; None, with a finding, if it is still half-made after the time for which writers wait."""
+    """Return a decision; None, with a finding, if it is still half-made after the time for which writers wait.
+
+    ``path`` is its file. None without a finding is for a file that is gone, or that a newer release wrote.
+    """
     until_s = monotonic() + min(decisions.HALF_MADE_S, max(subject.findings.stale_s, 0.0))
     while True:
         try:

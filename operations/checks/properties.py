@@ -102,7 +102,11 @@ def check_properties(subject: Subject) -> None:
 
 
 def _check_partition_fields(subject: Subject) -> None:
-    """Report partitions that the table's partition fields do not explain."""
+    """Report partitions that the table's partition fields do not explain.
+
+    These are partitions of a table without partition fields, a root with files of a table that has such fields, and
+    under Hive's style a path that does not name the fields.
+    """
     config, findings = subject.config, subject.findings
     partitions = set(subject.folders.partitions)
     if not config.partition_fields:
@@ -118,6 +122,7 @@ def _check_partition_fields(subject: Subject) -> None:
         findings.add(
             PARTITION_NAME, f"The table is partitioned by {fields}, and its root is a partition.", file=METAFILE
         )
+    # Other paths have values alone, so that any path may be right.
     names_columns = config.hive_style and not config.flag(key.SLASH_DATES)
     for partition in sorted(partitions - {""}):
         if names_columns and parse_partition_path(partition, config) is None:

@@ -263,7 +263,10 @@ class Subject:
 
 
 def walk(storage: Storage) -> Folders:
-    """Return the folders of a table, from one visit of each; raises StorageError if the store cannot be reached."""
+    """Return the folders of a table, from one visit of each; raises StorageError if the store cannot be reached.
+
+    ``storage`` is the table's. The walk leaves out its folder ``.hoodie``, and visits the folders of a level together.
+    """
     partitions: dict[str, tuple[FileInfo, ...]] = {}
     nested: dict[str, str] = {}
     plain: dict[str, tuple[FileInfo, ...]] = {}

@@ -50,8 +50,9 @@ def changed_bounds(
 ) -> ChangedRecords:
     """Return what an instant writes to ``column_stats`` and ``partition_stats``, if they are in use.
 
-    ``emptied`` are the partitions of the table that have no file any more. A partition of bounds that pyhudi cannot
-    keep right goes out of use, with a warning.
+    ``metadata`` is the metadata table, ``seen`` the table with one listing of its timeline, and ``changes`` what the
+    instant does to data files. ``emptied`` are the partitions of the table that have no file any more. A partition of
+    bounds that pyhudi cannot keep right goes out of use, with a warning.
     """
     names = tuple(name for name in BOUNDED if name in metadata.names)
     if not names:
@@ -121,7 +122,11 @@ def _changed_file_bounds(
 def _changed_partition_bounds(
     metadata: MetadataTable, indexed: IndexedColumns, bounded: BoundedFiles, emptied: Collection[str]
 ) -> ChangedPartition:
-    """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for ``emptied``."""
+    """Return the records of ``partition_stats``: bounds of partitions with new files, and deletes for ``emptied``.
+
+    ``bounded`` has the bounds of the instant's new files in the ``indexed`` columns, and ``emptied`` the partitions of
+    the table that have no file any more.
+    """
     touched, gone = (
         pa.array(map(hash_of_partition, paths), pa.string())
         for paths in (bounded.files.partitions.unique().to_pylist(), sorted(emptied))  # O(partitions)
@@ -252,7 +257,10 @@ def changed_records(metadata: MetadataTable, seen: SeenTable, instant: Instant, 
 
 
 def _changed_files(metadata: MetadataTable, changes: FileChanges, emptied: Collection[str]) -> ChangedPartition:
-    """Return the records of ``files``: the new and removed files of each partition, and the partitions themselves."""
+    """Return the records of ``files``: the new and removed files of each partition, and the partitions themselves.
+
+    ``changes`` are what the instant does to data files, and ``emptied`` the partitions that have no file any more.
+    """
     added_files = [(file.group.partition_path, split(file.path)[1], file.size) for file in changes.written if file.path]
     # The record of an emptied partition is deleted as a whole.
     removed_files = [(*place, 0) for path in changes.removed if (place := split(path))[0] not in emptied]

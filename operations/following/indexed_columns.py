@@ -70,7 +70,11 @@ def bounds_definition(storage: Storage) -> IndexDefinition | None:
 def columns_of(
     seen: SeenTable, instant: Instant, changes: FileChanges, definition: IndexDefinition | None
 ) -> IndexedColumns | None:
-    """Return the columns whose bounds an instant writes; None without a definition."""
+    """Return the columns whose bounds an instant writes; None without a definition.
+
+    ``seen`` is the table with one listing of its timeline, and ``changes`` what the instant does to its files and
+    columns. ``definition`` names the columns that have bounds.
+    """
     if definition is None:
         return None
     newest_commit = newest_schema(seen.timeline)

@@ -64,8 +64,10 @@ class KeptMetadataTable:
     def prepare(self, seen: SeenTable, instant: Instant, changes: FileChanges) -> Preparation:
         """Prepare the delta commit of an instant, or to take an unreadable metadata table out of use.
 
-        For a delta commit it first deletes what writes left pending there that the table no longer has. Raises
-        `UnsupportedTableError` if the metadata table has partitions that pyhudi does not keep.
+        ``seen`` is the table with one listing of its timeline, and ``changes`` what the instant does to data files. An
+        instant without records for the metadata table gets a preparation that does nothing. For a delta commit it first
+        deletes what writes left pending there that the table no longer has. Raises `UnsupportedTableError` if the
+        metadata table has partitions that pyhudi does not keep.
         """
         config = load_config(seen.storage)
         names = written_partitions(config)
@@ -114,6 +116,7 @@ def _commit_of_sound_partitions(
 ) -> MetadataCommit:
     """Return the delta commit of an instant, made but not published; damaged partitions go out of use with it.
 
+    ``seen`` is the table with one listing of its timeline, and ``changes`` what the instant does to data files.
     ``building`` names the partitions that an indexing builds. Each turn of the loop leaves out the partitions in which
     the turns before found damage.
     """
@@ -193,7 +196,11 @@ class _PreparedMetadata:
         return any(not still_replaces(self.metadata.storage, step) for step in self.commit.definitions)
 
     def ready_after(self, timeline: Timeline, config: TableConfig) -> str | None:
-        """Return the newest time in the metadata table; None if its partitions, definitions or compactions changed."""
+        """Return the newest time in the metadata table; None if its partitions, definitions or compactions changed.
+
+        The instant must complete after that time, which is empty if there is none; upon None the caller prepares anew.
+        ``timeline`` and ``config`` are those of the table at the moment of the decision.
+        """
         names = written_partitions(config)
         if names != self.names:
             gone_names = sorted({*self.names} - {*names})

@@ -145,7 +145,8 @@ class Difference:
 def _changed_rows(partition: str, rows_before: pa.Table, rows_after: pa.Table) -> pa.Table:
     """Return the changed rows of a partition by comparing keys and sequence numbers of both times.
 
-    A key whose row has another sequence number was updated.
+    ``rows_before`` and ``rows_after`` have the record key and the sequence number of each row at the earlier and the
+    later time. A key whose row has another sequence number was updated. The result has the columns of `CHANGED_ROWS`.
     """
     identity = [RECORD_KEY, SEQUENCE_NUMBER]
     old_keys = rows_before.join(rows_after, identity, join_type="left anti").select([RECORD_KEY])

@@ -64,7 +64,10 @@ def readable_sizes(table: Table, timeline: Timeline) -> tuple[PartitionSize, ...
 
 
 def _sizes(config: TableConfig, metadata: MetadataTable) -> Iterator[PartitionSize]:
-    """Yield the size of each partition, from a listing of its files."""
+    """Yield the size of each partition of a metadata table, from a listing of its files.
+
+    ``config`` has the properties of the table, which name the partitions in use.
+    """
     # The delta commits that build a partition make base files, too, and so do instants that begin one, at `BEGINNING`.
     building_times = {
         instant.requested_time for instant in metadata.timeline.completed if instant.action == "deltacommit"

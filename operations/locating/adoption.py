@@ -61,9 +61,9 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     """Raise UnsupportedTableError if files of other writers spell record keys differently.
 
     No lookup would find these keys, and the write would add rows that exist. Files with a found key are merged, which
-    checks them; a missing key may be in any other file. ``partitions`` are those in which keys were not found. This
-    reads some rows of some files. In a table that is or was of version 6 it reads all rows, because any row may have
-    the other spelling.
+    checks them; a missing key may be in any other file of ``view``, the newest file slices. ``partitions`` are those in
+    which keys were not found. This reads some rows of some files. In a table that is or was of version 6 it reads all
+    rows, because any row may have the other spelling.
     """
     all_rows = plan.config.may_spell_keys_twice
     most_files, most_batches = (None, None) if all_rows else (_FILES_LOOKED_INTO, 1)
@@ -81,6 +81,7 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
 
     def look(file: BaseFile) -> None:
         with open_base(plan.storage, file) as reader:
+            # The files of pyhudi have its own spelling.
             if not reader.stamped:
                 for rows in islice(reader.batches(schema, batch_rows=_ROWS_LOOKED_AT), most_batches):
                     check_spelling(keys, rows, file)
@@ -108,7 +109,10 @@ def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, 
 
 
 def _check_partition(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
-    """Raise if by the write's time options a row of a file would belong to another partition than the file does."""
+    """Raise if by the write's time options a row of a file would belong to another partition than the file does.
+
+    ``rows`` are some rows of ``file``, which is a file of ``file_slice``. The error is an OptionConflictError.
+    """
     config = plan.config
     paths = KeyGenerator(config, plan.schema).partition_paths(rows).cast(pa.string())
     misplaced = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))

@@ -16,7 +16,8 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: Old
 
     Such a write would change some of the copies alone. The check counts stored rows only of keys that several file
     groups hold, or that a file group holds several times. ``incoming`` are all rows of the write, ``rows`` the rows
-    that were looked up.
+    that were looked up in ``index``, and ``tags`` the file groups that hold their keys. ``old_rows`` reads the stored
+    rows.
     """
     anywhere = index.is_global
     # The last element is for keys that the table lacks, whose code is -1.
@@ -26,7 +27,7 @@ def check_copies(incoming: KeyedRows, rows: KeyedRows, tags: Tags, old_rows: Old
     repeated_rows = np.union1d(tags.copied, np.flatnonzero(repeating[tags.codes]))
     if not len(repeated_rows):
         return
-    # The first row of each key stands for the key; all copies of the key are counted at its position.
+    # All copies of a key are counted at the position of its first row.
     one_of_each = repeated_rows[np.unique(_places(rows, repeated_rows, anywhere), return_index=True)[1]]
     is_copy = np.isin(tags.copied, one_of_each)
     pair_rows = np.append(one_of_each, tags.copied[is_copy])

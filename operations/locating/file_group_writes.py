@@ -112,9 +112,11 @@ def jobs_of(
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
     """Return the file groups that the write changes, each with its rows with found and with new keys.
 
-    ``view`` is None if the write looks at no existing file. A file group that gets new keys, or holds a key several
+    ``local`` is a folder on this machine for rows that exceed the memory, and ``rows`` are those of the write, looked
+    up. ``view`` is None if the write looks at no existing file. A file group that gets new keys, or holds a key several
     times, is rewritten instead of appended to: an index that reads base files would not find new keys in log files, and
-    Apache Hudi merges log entries with one row of a key.
+    Apache Hudi merges log entries with one row of a key. Raises UnsupportedTableError if the index names a file group
+    that the table lacks, and ConcurrentWriteError if a pending clustering holds a file group.
     """
     rows_by_group: dict[FileGroupId, GroupRows] = dict(rows.matched)
     groups_to_rewrite: set[FileGroupId] = set()
@@ -165,8 +167,9 @@ def shares_of(
 ) -> Mapping[str, Shares]:
     """Return the file groups of new rows by partition: first small files, then new file groups.
 
-    ``counts`` has the number of new rows of each partition. The view is None if no existing file takes new rows, the
-    time empty if ids of file groups do not matter yet.
+    ``counts`` has the number of new rows of each partition, and ``sizes`` says which files are small and how far they
+    are filled. The view is None if no existing file takes new rows, the time empty if ids of file groups do not matter
+    yet. The timeline tells which file groups pending services hold, and how large a row is.
     """
     counts = {path: count for path, count in counts.items() if count}
     if not counts:
@@ -196,7 +199,8 @@ def _new_rows_by_group(
 ) -> dict[FileGroupId, GroupRows]:
     """Return the rows with new keys by the file group that takes them, as the shares of each partition say.
 
-    If a partition has one share, its rows stay as they are; else they are cut by the hashes of their keys.
+    If a partition has one share, its rows stay as they are; else they are cut by the hashes of their keys. ``new_rows``
+    are the rows by partition path, and ``local`` is a folder on this machine for cut rows that exceed the memory.
     """
     rows_by_group: dict[FileGroupId, GroupRows] = {}
     buffers = open_buffers(plan, local, "dealt")

@@ -146,6 +146,10 @@ class Bucketed(FileGroups):
         return KeyRouter(self._keys, self._index)
 
     def _find(self, route: Route) -> FileGroupWrite:
+        """Return the work for the rows of a bucket, in a new file group if the bucket has none.
+
+        Raises UnsupportedTableError if a file group of the partition fits no bucket.
+        """
         path, number = route
         file_slice = self._slice_by_bucket(path).get(number)
         if file_slice is not None:

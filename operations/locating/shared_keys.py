@@ -185,7 +185,11 @@ class SharedKeys:
                 self.finish()
 
     def finish(self) -> None:
-        """Compare the waiting rows with the stored rows of their keys. Raises `DataError` if they differ."""
+        """Compare the waiting rows with the stored rows of their keys, after which no row waits. Raises `DataError`.
+
+        It raises for a row whose key columns have other values than the stored row of its key, and for a row that may
+        only replace or delete a stored row, and whose key the table lacks. `check` adds the rows that wait.
+        """
         if not self._waiting:
             return
         waiting, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
@@ -193,6 +197,7 @@ class SharedKeys:
             local = open_storage(folder, durable=False)
             stored = pa.Table.from_batches(self._stored_rows(waiting, local), self._stored_schema())
         is_global = index_for(self.plan.config).is_global
+        # If keys are unique in the whole table, the stored row may be in another partition than the incoming row.
         key_columns = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
         stored = (stored.drop_columns([_PATH]) if is_global else stored).append_column(
             "found", pa.repeat(pa.scalar(True), stored.num_rows)

@@ -215,7 +215,11 @@ class _Lookup:
         self._cut(portions, _RowTargets(targets, tags.copied, numbers[tags.copy_codes]))
 
     def _place_rows_of_any_partition(self, portions: Sequence[Held]) -> None:
-        """Place rows whose keys are unique in the whole table: one row of a key wins, whatever its partition."""
+        """Place rows whose keys are unique in the whole table: one row of a key wins, whatever its partition.
+
+        It looks up the keys of one pass, which are the spilled rows of ``portions``, and buffers each row for its file
+        groups, or as a new row of its partition.
+        """
         all_rows = _deciding_columns(portions)
         winners = self._tagger.fold(all_rows)
         winner_positions = pa.array(winners)
@@ -225,6 +229,7 @@ class _Lookup:
         if self._plan.rules.of_stored:
             check_copies(incoming, keyed, tags, self._old_rows, self._plan.lookup)
         look = self._old_rows.look(rows, tags.groups)
+        # Positions in `resolved` are among the winners: `rows` go to a stored row's file group, `leaving` delete it.
         resolved = self._tagger.resolve(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         # What was looked up are the winners alone; `winners` turns their positions into positions among all rows.

@@ -116,6 +116,8 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     """Raise `CommitConflictError` if this write must not be committed on top of what other instants did.
 
     It compares the write with all instants since its plan, except for the ``checked`` instants, and adds them to those.
+    ``work`` is the write with the moment of its plan, ``timeline`` is listed now, and ``changes`` is what the write is
+    about to change.
     """
     since_plan = InstantsSincePlan.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since_plan)
@@ -213,7 +215,11 @@ def _check_write(
     their_groups: Sequence[FileGroupId],
     changes: WriteChanges,
 ) -> None:
-    """Raise if a completed write changed file groups or buckets of this write, or partitions that it replaces."""
+    """Raise if a completed write changed file groups or buckets of this write, or partitions that it replaces.
+
+    ``work`` is this write. ``instant`` is the completed write, ``metadata`` the content of its completed file, and
+    ``their_groups`` are the file groups that it wrote or replaced.
+    """
     # Different file groups of a partition may have one rival key, if both writers opened a file group for one bucket.
     our_places = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     shared_groups = [group for group in their_groups if (group.partition_path, changes.rival_key(group)) in our_places]
@@ -273,10 +279,15 @@ def changed_numbers(since_plan: InstantsSincePlan, numbers: Mapping[str, int]) -
 def _check_read(
     since_plan: InstantsSincePlan, instant: Instant, metadata: CommitMetadata, changes: WriteChanges
 ) -> None:
-    """Raise if a completed write changed rows that decided what this write does."""
+    """Raise if a completed write changed rows that decided what this write does.
+
+    ``since_plan`` has this write and a timeline of now. ``instant`` is the completed write, and ``metadata`` the
+    content of its completed file.
+    """
     work = since_plan.work
 
     def numbers() -> BucketNumbers:
+        """Return how many buckets each partition had when the other write completed; few comparisons need that."""
         return bucket_numbers(work.table, since_plan.timeline.as_of_completion(instant.visible_since))
 
     changed_place = find_changed_read(work, changes.read, changes.columns, instant, metadata, numbers)
@@ -310,7 +321,10 @@ def _shared_with_other(
 
 
 def _check_pending(since_plan: InstantsSincePlan, changes: WriteChanges) -> None:
-    """Raise if a pending instant keeps this write out, such as a clustering of file groups that the write changed."""
+    """Raise if a pending instant keeps this write out, such as a clustering of file groups that the write changed.
+
+    ``since_plan`` has this write and the instants that are pending now, also those from before its plan.
+    """
     work = since_plan.work
     timeline = Timeline(since_plan.pending, since_plan.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
@@ -377,7 +391,9 @@ def _check_new_keys(
 ) -> None:
     """Raise if another write added a key that this write adds, too, to another file group.
 
-    ``their_groups`` are the file groups that other writes changed.
+    ``our_keys`` says into which files this write put keys that it had not found. ``their_groups`` are the file groups
+    that other writes changed, and ``checked`` has the instants of earlier checks, because some of the groups may be of
+    these.
     """
     if not our_keys.files or not their_groups:
         return
@@ -445,6 +461,7 @@ def _base_rolled_back_error(work: Transaction, base: str) -> CommitConflictError
 def _check_undone(since_plan: InstantsSincePlan, changes: WriteChanges, bases: Collection[str]) -> None:
     """Raise if a restore, or a rollback of what this write merged or saw in the same places, undid data meanwhile.
 
+    ``since_plan`` has the rollbacks and restores to look at, and ``changes`` what this write is about to change.
     ``bases`` are the requested times of the instants whose files this write merged or appended to.
     """
     _check_restore(since_plan)
@@ -453,6 +470,7 @@ def _check_undone(since_plan: InstantsSincePlan, changes: WriteChanges, bases: C
         if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, their_state=undo.state):
             raise _base_rolled_back_error(since_plan.work, undo.instant_time)
         shared: dict[Shared, object] = {}
+        # A write that was not complete at this write's plan did not influence it.
         if since_plan.seen.saw_write(undo.instant_time):
             groups = [
                 group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in our_places

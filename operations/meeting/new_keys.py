@@ -74,10 +74,11 @@ def find_twin(
     their_groups: Collection[FileGroupId],
     times: Collection[str],
 ) -> Twin | None:
-    """Return a key that this write and another write added to different file groups; None for none.
+    """Return a key that this write and another write added to different file groups; None if there is no such key.
 
-    ``instant_time`` is the requested time of this write, and ``times`` are those of other writes, which changed the
-    file groups ``their_groups``.
+    ``our_keys`` has the files in which this write put keys that it had not found, and ``timeline``, listed now, shows
+    the newest slices of the other file groups. ``instant_time`` is the requested time of this write, and ``times`` are
+    those of other writes, which changed the file groups ``their_groups``.
     """
     scopes: dict[str | None, list[str]] = {}
     # If keys are unique in the whole table, the scope is None: all partitions.

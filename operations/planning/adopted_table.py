@@ -69,7 +69,10 @@ class AdoptedTable(TableTerms):
         return (TableConfig({**config.properties, **additions}) if additions else config), additions
 
     def _check_agrees(self, config: TableConfig) -> None:
-        """Raise OptionConflictError if options of the write contradict the table; the error names each such option."""
+        """Raise OptionConflictError if options of the write contradict the table; the error names each such option.
+
+        ``config`` has the table's properties. An option that the write does not give contradicts nothing.
+        """
         conflicts = []
         for name, term in TERMS.items():
             asked_value = getattr(self.settings, name)
@@ -146,7 +149,12 @@ class AdoptedTable(TableTerms):
         return bucket_properties(self.settings.bucket_count, config.record_key_fields, hash_fields)
 
     def _added_lookup(self, index_type: str, inferred: InferredIndex, *, rewrites: bool) -> dict[str, str]:
-        """Return the added properties of a write that names a lookup index; raise if file groups forbid that index."""
+        """Return the added properties of a write that names a lookup index; raise if file groups forbid that index.
+
+        ``index_type`` is the named index, which looks keys up instead of computing a bucket. ``inferred`` is the index
+        that the names of file groups or a record index show; it forbids nothing if the write ``rewrites`` the table.
+        """
+        # This raises if the write also gives options about buckets.
         self.check_no_buckets(index_type)
         if inferred.kind == BUCKET and not rewrites:
             raise OptionConflictError(

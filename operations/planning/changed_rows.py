@@ -101,7 +101,11 @@ class ChangedRows:
 
 
 def check_changed_rows(changes: ChangedRows, table: str) -> None:
-    """Raise an error that names a place for the first forbidden change of rows, if there is any."""
+    """Raise an error that names a place for the first forbidden change of rows, if there is any.
+
+    ``table`` is the path of the table, for the message. Each compared attribute of ``changes`` is the first place
+    of one kind of forbidden change, None without such a change.
+    """
     if changes.matched_often is not None:
         raise DuplicateKeyError(
             f"Several rows of the source match the row of {changes.matched_often} of the table {table}, and "

@@ -37,7 +37,11 @@ class NewTable(TableTerms):
     """The options of a write that creates its table, checked, and made the properties of that table."""
 
     def config(self, *, generates_keys: bool = False) -> TableConfig:
-        """Return the new table's properties; with ``generates_keys`` it needs no record key. Raises OptionError."""
+        """Return the new table's properties; with ``generates_keys`` it needs no record key. Raises OptionError.
+
+        They are the options of the write that creates the table, with pyhudi's defaults for options that are absent.
+        With ``generates_keys`` the writes of the table make a key for each row.
+        """
         record_key = self.settings.record_key_fields or ()
         if not record_key and not generates_keys:
             raise MissingOptionError(
@@ -58,7 +62,7 @@ class NewTable(TableTerms):
         version = self.settings.or_default("version")
         self._check_merging(version)
         class_marker = self.settings.payload.delete_marker if self.settings.payload else None
-        # Where the class alone decides, the table keeps its delete marker as that class.
+        # Some payload classes have a delete marker. A version that stores only the class needs no marker beside it.
         marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else class_marker)
         return TableConfig.new(
             replace(
@@ -89,7 +93,10 @@ class NewTable(TableTerms):
         return index_type
 
     def _check_creatable(self) -> None:
-        """Refuse a version, an index, a table type, a time zone or a merge mode with which pyhudi makes no table."""
+        """Refuse a version, an index, a table type, a time zone or a merge mode with which pyhudi makes no table.
+
+        Raises UnsupportedOptionError. A setting that is None was not given, so that a default holds.
+        """
         if self.settings.version not in {None, *VERSIONS}:
             raise UnsupportedOptionError(
                 f"{_VERSION}={self.settings.version} is given for the new table {self.path}, and pyhudi does not "
@@ -127,7 +134,11 @@ class NewTable(TableTerms):
             )
 
     def _check_merging(self, version: int) -> None:
-        """Refuse merge rules that tables of the version cannot store, because other engines would merge differently."""
+        """Refuse merge rules that tables of the version cannot store, because other engines would merge differently.
+
+        ``version`` is the version that the new table gets. Merge rules say which of two rows with one key wins: by
+        ordering fields, a mode of partial updates, or a payload class with its delete marker.
+        """
         ordering, most = self.settings.ordering_fields or (), merge_properties(version).most_ordering_fields
         if most is not None and len(ordering) > most:
             raise OptionConflictError(
@@ -138,6 +149,7 @@ class NewTable(TableTerms):
         rules = merge_properties(version)
         mode = self._partial_update_mode()
         if rules.class_alone_decides:
+            # Such a version stores the mode and the marker as a payload class, so a class must have both.
             self._check_class(version, mode)
             return
         if mode is not None and not rules.keeps_partial_updates:

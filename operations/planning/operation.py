@@ -62,7 +62,8 @@ def asks_for_generated_keys(request: WriteRequest) -> bool:
 def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> Operation:
     """Return the operation of a write, by its option, its mode and the options for rows with existing keys.
 
-    Raises OptionConflictError if these contradict each other, or the table's generated keys.
+    ``generates_keys`` says that the table makes a key for each row, so that a write finds no row by a key of its own.
+    Raises OptionConflictError if the options contradict each other, or the table's generated keys.
     """
     keys = request.write.keys
     asked_operation = (request.operation or _default_operation(request, generates_keys=generates_keys)).upper()
@@ -81,6 +82,7 @@ def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> 
     _refuse_no_partitions(request, asked_operation)
     name = _in_mode_overwrite(asked_operation) if request.overwrite else asked_operation
     if name in REPLACING:
+        # Readers skip the replaced rows, so the incoming rows meet only each other.
         fold = keys.combine_before_upsert if asked_operation == UPSERT else keys.combine_before_insert
         rules = MergeRules(RowMeeting.ADD, fold=fold)
     elif name == BULK_INSERT:

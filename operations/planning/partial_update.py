@@ -29,8 +29,10 @@ def partial_columns(
 ) -> tuple[str, ...] | None:
     """Return the columns of a partial update's rows, in the order of the table; None if rows are whole.
 
-    ``table`` has the table's columns, None before its first write. Raises if the options or the columns do not fit.
+    ``config`` has the table's properties, and ``table`` its columns, None before its first write. ``request`` says
+    whether the write is a partial update, and has its columns. Raises if the options or the columns do not fit.
     """
+    # The table itself may have a mode of partial updates, so this check also concerns whole rows.
     _check_index(config, request, operation)
     if not request.write.partial_update:
         return None
@@ -92,7 +94,11 @@ def _check_index(config: TableConfig, request: WriteRequest, operation: Operatio
 
 
 def _check_options(config: TableConfig, request: WriteRequest, operation: str) -> None:
-    """Refuse a partial update by another operation than upsert, in a table or with options that contradict it."""
+    """Refuse a partial update by another operation than upsert, in a table or with options that contradict it.
+
+    ``config`` has the table's properties, ``request`` the options, and ``operation`` is Apache Hudi's name of what the
+    write does. Raises OptionConflictError.
+    """
     if operation != UPSERT:
         raise OptionConflictError(
             f"{PARTIAL_UPDATE} is about the operation upsert, and this write of {request.path} is {operation.lower()}.",

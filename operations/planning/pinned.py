@@ -47,8 +47,10 @@ class Pinned:
 def pin(table: Table, patience: Patience, based_on: str = "") -> Pinned:
     """Return the moment of a write: now, or the earlier moment from whose rows its rows were made.
 
-    Raises CommitConflictError if the timeline does not show that earlier moment any more. ``based_on`` is a completion
-    time, with a tally of the instants until then if pyhudi read the rows.
+    Raises CommitConflictError if the timeline does not show that earlier moment any more, so that the caller has to
+    make the rows again. ``patience`` says after how long without a heartbeat another writer counts as dead.
+    ``based_on`` is empty for now, else a completion time, with a tally of the instants until then if pyhudi read the
+    rows.
     """
     # Read the archive before the timeline, so that an instant archived in between counts as archived since.
     archive = table.archive.state()

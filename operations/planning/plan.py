@@ -115,7 +115,11 @@ def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
 
 
 def _plan_once(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
-    """Return the plan of a write and the table that it sees, from one look at the table."""
+    """Return the plan of a write and the table that it sees, from one look at the table.
+
+    ``storage`` is the store at the path of the ``request``. Raises PyHudiError if options, columns or the table forbid
+    the write, and if other instants take a file away meanwhile; then the caller looks again.
+    """
     target = find_target(request, storage)
     table, config = target.table, target.config
     pinned = pin(table, request.write.patience, request.write.origin.based_on)

@@ -211,8 +211,9 @@ class RowPlan:
 def plan_rows(
     request: WriteRequest, target: Target, stored_columns: pa.Schema | None, numbers: BucketNumbers | None = None
 ) -> RowPlan:
-    """Return what a write makes of its rows.
+    """Return what a write makes of its rows; raise if its options or its columns do not fit the table.
 
+    ``request`` is the write as the caller asked for it, and ``target`` its table, new or existing, with the operation.
     ``stored_columns`` are the table's columns, None for a table that was never written. ``numbers`` are the numbers of
     buckets at the moment that the write sees.
     """
@@ -293,14 +294,20 @@ def _without_column(
 def _columns_after_write(
     config: TableConfig, stored_columns: pa.Schema | None, request: WriteRequest, operation: str
 ) -> pa.Schema:
-    """Return the table's columns after the write; raise if the incoming columns do not fit."""
+    """Return the table's columns after the write; raise if the incoming columns do not fit.
+
+    ``config`` has the table's properties, ``stored_columns`` are its columns now, None before its first write, and
+    ``operation`` is Apache Hudi's name of what the write does.
+    """
     incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:
+        # Unless an option names the partitions to delete, the incoming rows do, by their partition columns.
         if request.write.replacement.partitions_to_delete is None:
             check_columns(config, incoming, operation, request.path)
         return table_schema(stored_columns, incoming, config, request, operation)
     check_storable(incoming)
     if operation == DELETE and config.generates_keys:
+        # Such rows were read from the table: their meta columns locate them, as there are no key columns.
         check_located(request.schema, request.path)
         return table_schema(stored_columns, incoming, config, request, operation)
     check_columns(config, incoming, operation, request.path)

@@ -58,7 +58,11 @@ def _check_same_additions(plan: WritePlan, stored: Mapping[str, str]) -> None:
 
 
 def _check_same_places(plan: WritePlan, config: TableConfig) -> None:
-    """Refuse a table that was made anew meanwhile if the rows of this write belong in other places there."""
+    """Refuse a table that was made anew meanwhile if the rows of this write belong in other places there.
+
+    ``config`` has the properties that the table has now. The place of a row is its partition and file group, which the
+    compared properties decide. Raises `CommitConflictError`.
+    """
     keys = ["record_key_fields", "hash_fields", "partition_fields", "partition_types", "hive_style", "url_encode"]
     names = ["table_type", *keys, "index_type", "bucket_count"]
     if plan.numbers is not None and plan.numbers.by_rule:

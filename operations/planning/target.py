@@ -173,8 +173,9 @@ class Target:
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
     """Return the table of a write after a check of the options.
 
-    Without ``creates``, or for a delete, it raises TableNotFoundError if there is no table; else the target is the
-    table that the write makes.
+    ``storage`` is the store at the path of the ``request``. If there is no table, the target is the table that the
+    write makes; but without ``creates``, or for a delete, that raises TableNotFoundError. Raises other errors of pyhudi
+    if options contradict each other or the table, or if pyhudi cannot write the table.
     """
     try:
         stored = load_config(storage)

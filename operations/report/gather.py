@@ -33,7 +33,11 @@ MOST_FOOTERS = 500
 
 
 def find_overlap(walked: WalkedTable, *, deep: bool) -> Overlap:
-    """Return with how many other base files of its partition each base file's range of keys overlaps."""
+    """Return with how many other base files of its partition each base file's range of keys overlaps.
+
+    ``walked`` is the table with one listing of its timeline and files. With ``deep`` this reads the footers of all base
+    files, else of a sample of whole partitions. It counts files without a sure range, or unreadable, but compares none.
+    """
     by_partition = [
         [file_slice.base for file_slice in slices.values() if file_slice.base is not None]
         for slices in walked.slices_by_partition.values()
@@ -125,7 +129,10 @@ class OpenedWrites:
 
     @classmethod
     def newest(cls, walked: WalkedTable, note_problem: Callable[[str], None]) -> OpenedWrites:
-        """Open the newest writes of a timeline; ``note_problem`` takes a sentence for each that cannot be read."""
+        """Open the newest writes of a timeline; ``note_problem`` takes a sentence for each that cannot be read.
+
+        ``walked`` is the table with one listing of its timeline. At most `MOST_BODIES` completed writes are opened.
+        """
         timeline = walked.timeline
 
         def read(write: Instant) -> CommitMetadata | PyHudiError:
@@ -199,7 +206,11 @@ class ReportTerms:
 
 
 def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
-    """Return the figures of the table at a store's root; raises `TableError` if pyhudi cannot read it."""
+    """Return the figures of the table at a store's root; raises `TableError` if pyhudi cannot read it.
+
+    ``terms`` are the settings by which it judges what the table needs, and how many footers it reads. If some parts of
+    the table cannot be read, `problems` of the figures says so, and empty values replace them.
+    """
     walked = WalkedTable.now(storage)
     at_ms = int(storage.now() * 1000)
     table, timeline, config = walked.table, walked.timeline, walked.table.config

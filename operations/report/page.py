@@ -46,7 +46,11 @@ _PAGE = """<!doctype html>
 
 
 def make_page(figures: ReportFigures, command_of: Callable[[Need], str]) -> str:
-    """Return the page of a table's figures; ``command_of`` returns the command line for a need of the table."""
+    """Return the page of a table's figures; ``command_of`` returns the command line for a need of the table.
+
+    The page is one HTML document, with the figures as JSON in it. A need is a service that has work to do; an offer,
+    such as an upgrade, may be done though nothing waits for it.
+    """
     commands = [command_of(need) for need in figures.needs]
     offered = [command_of(offer) for offer in figures.offers]
     sections = (

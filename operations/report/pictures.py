@@ -71,7 +71,10 @@ def space_section(figures: ReportFigures) -> str:
 
 
 def file_sizes_section(figures: ReportFigures) -> str:
-    """Return the HTML section that counts base files by size, with a line at the size up to which writes fill them."""
+    """Return the HTML section that counts base files by size, with a line at the size up to which writes fill them.
+
+    Without any base file the picture has neither bars nor the line.
+    """
     bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in figures.size_bins]
     target, line = max(figures.target_bytes, 1), None
     if figures.size_bins:
@@ -183,7 +186,10 @@ def debt_section(figures: ReportFigures) -> str:
 
 
 def overlap_section(figures: ReportFigures) -> str:
-    """Return the HTML section that says with how many others the key ranges of base files overlap."""
+    """Return the HTML section that says with how many others the key ranges of base files overlap.
+
+    A file has no sure range if its footer gives none, or bounds that Apache Hudi's writers may order differently.
+    """
     overlaps = figures.overlap
     bars = [Bar(_range_text(each.least, each.most), (each.files,)) for each in overlaps.bins]
     sampled = (

@@ -117,7 +117,12 @@ def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
 
 
 def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int]:
-    """Return bytes and rows by partition and bucket, and the number of file groups whose rows are unknown."""
+    """Return bytes and rows by partition and bucket, and the number of file groups whose rows are unknown.
+
+    ``walked`` is the table with one listing of its files. ``rows`` has the rows of base files by file name, as far as
+    the opened writes state them. Without a bucket index, a file group's column is its number within its partition. If
+    there are too many partitions or columns, neighbours share a cell.
+    """
     of_buckets = walked.index == BUCKET
     numbered: list[tuple[int, int, FileSlice]] = []
     paths = [path for path, slices in walked.slices_by_partition.items() if slices]

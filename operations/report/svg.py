@@ -207,7 +207,11 @@ def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
 
 
 def cells(row_count: int, column_count: int, valued_cells: Sequence[Cell]) -> Drawing:
-    """Return a drawing of a grid whose cells are darker for greater values, in steps of equal size."""
+    """Return a drawing of a grid whose cells are darker for greater values, in steps of equal size.
+
+    The grid has so many rows and columns, which ``valued_cells`` count from 0; other cells stay empty. A cell whose
+    value is None is drawn as unknown.
+    """
     most = greatest(valued_cells)
     left = 36
     width = min(34.0, (WIDTH - left - 10) / max(column_count, 1))

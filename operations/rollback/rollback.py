@@ -58,7 +58,10 @@ def roll_back(other_writers: OtherWriters, planned: PlannedRollback) -> None:
 
 
 def carry_out_rollback(table: Table, timeline: Timeline, at: str) -> None:
-    """Take all steps of the rollback that was requested at `at`; other processes may have taken some before."""
+    """Take all steps of the rollback that was requested at `at`; other processes may have taken some before.
+
+    `timeline` shows the rollback, and the write to undo (the victim) unless its files are gone from there already.
+    """
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
     if plan is None or plan.instant_to_rollback is None:
@@ -122,7 +125,12 @@ def _undo_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
 
 
 def _plan_unless_over(other_writers: OtherWriters, planned: PlannedRollback, timeline: Timeline) -> RollbackPlan | None:
-    """Return the plan to roll a dead write back; None if the write is over, or a rollback names it already."""
+    """Return the plan to roll a dead write back; None if the write is over, or a rollback names it already.
+
+    `planned` names the write (the victim) and the heartbeat by which its writer counts as dead, `other_writers` has the
+    table, and `timeline` is that of the decision to begin the rollback. Raises `ConcurrentWriteError` if the writer
+    lives after all, unless it counts as dead for certain.
+    """
     victim = timeline.write_at(planned.victim.requested_time)
     if victim is None or victim.state == State.COMPLETED or victim.requested_time in pending_rollbacks(timeline):
         return None

@@ -33,6 +33,8 @@ class _LastBeat(NamedTuple):
 def sweep(table: Table, patience: Patience, *, own_time: str, timeline: Timeline | None = None) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
+    ``patience`` says after how long without a heartbeat another writer counts as dead, and ``own_time`` is the time of
+    the caller's instant, whose files stay; empty without any.
     ``timeline`` is a listing of right before, if the caller has it; it is listed again if folders are deserted.
     Data files that markers name are deleted only if their instant never completed: it is not on the timeline, and
     younger than the timeline's first write. Older instants may have been archived.

@@ -38,8 +38,9 @@ def candidates(
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
-    Cleaning keeps what readers may ask for from the time `retained` on. An archiving process put the instants
-    `archived_already` into the archive before it died, so writes up to these are candidates, too.
+    `timeline` is that of the table, and `settings` say how many writes stay on it. Cleaning keeps what readers may ask
+    for from the time `retained` on; empty for no limit. An archiving process put the instants `archived_already` into
+    the archive before it died, so writes up to these are candidates, too.
     """
     writes = timeline.writes
     kept_writes = max(settings.min_commits, 1)

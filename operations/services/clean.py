@@ -73,6 +73,7 @@ class Cleaner(TableService[CleanPlan]):
             earliest_instant_to_retain=earliest,
             last_completed_commit_timestamp=plan.last_completed,
             policy=plan.policy,
+            # Older plans of Apache Hudi name files here; newer plans have whole paths in the next field.
             files_to_be_deleted_per_partition={},
             file_paths_to_be_deleted_per_partition={
                 partition: [
@@ -107,7 +108,11 @@ class Cleaner(TableService[CleanPlan]):
         complete(self.table, instant, outcome)
 
     def _outcome(self, plan: CleanPlan, at: str, seconds: float) -> Outcome:
-        """Return the body of the completed clean, and the paths whose records leave the metadata table."""
+        """Return the body of the completed clean, and the paths whose records leave the metadata table.
+
+        `plan` has the deleted files, and the spared files, which stay because a later savepoint keeps them; the body
+        names these as failed. `at` is the requested time of the clean, and `seconds` is how long the deletes took.
+        """
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
 
         partitions = {
@@ -144,6 +149,7 @@ def clean(
 ) -> ServiceResult:
     """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
+    `storage` is the store at the table's path. With `dry_run` it deletes nothing, and the result says what it would.
     `inline` marks a clean after a write, which waits for `CleanSettings.after_commits` and leaves the folder of a
     metadata table alone. `timeline` is a listing of right before, if the caller has it. Raises
     `CorruptInstantError` for a pending clean whose plan names what must stay, `ConcurrentWriteError` or

@@ -82,6 +82,8 @@ def make_survey(
 ) -> Survey:
     """List the partitions in which files were replaced, and read what a clean of them has to know.
 
+    `settings` say which slices stay. `progress` is how far the newest clean has come; None for no clean before. It
+    spares an incremental clean the partitions without later changes.
     If the policy keeps everything, it lists and reads nothing.
     `listed` has the files of all partitions, if the caller has listed them after the timeline.
     """
@@ -175,6 +177,8 @@ def _partitions_to_look_at(
 ) -> frozenset[str] | None:
     """Return the partitions in which files were replaced since the last clean; None for all partitions.
 
+    `earliest` is the first instant whose readers keep all that they see, None if the policy knows no such instant, and
+    `progress` is that of the last clean, None without any: then nothing rules a partition out.
     `saved` are the times of the savepoints, and `merges` says that the table is merge-on-read.
     """
     savepoints = set(saved)

@@ -32,7 +32,13 @@ def roll_back_dead_writes(storage: Storage, patience: Patience) -> ServiceResult
 
 
 def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
-    """Do what `roll_back_dead_writes` does in a table that its caller has opened."""
+    """Do what `roll_back_dead_writes` does in a table that its caller has opened.
+
+    It undoes each pending write whose writer is dead, finishes rollbacks that broke off, and removes what dead writes
+    left. `patience` says after how long without a heartbeat another writer counts as dead. The result counts the
+    deleted files and the undone writes, and `skipped` names the writers that live or may live.
+    Raises `ConcurrentWriteError` while a restore is pending.
+    """
     other_writers = OtherWriters(table, patience)
     # Carry out the last decision first: its maker may be one of the dead writers.
     settle(table)

@@ -51,8 +51,10 @@ _MOST_OF_A_TOKEN = (1 << 31) - 1
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
     """Begin to carry out a plan, after undoing what a dead process did of it; None if the plan is complete or gone.
 
+    `instant` is the pending instant of the plan, such as a compaction, and the result is the work in the making.
     `application` names this program in the claim, for messages of other processes. Raises `ConcurrentWriteError` if
-    another process is at work on it, or may be by the rules of `patience`.
+    another process is at work on it, or may be by the rules of `patience`: after how long without a heartbeat another
+    writer counts as dead.
     """
     if table.archive.holds(instant.requested_time):
         # The plan is complete and archived; a process that stalled put its files on the timeline again.
@@ -100,7 +102,11 @@ def give_up(work: Transaction) -> None:
 
 
 def take_back(table: Table, instant: Instant) -> None:
-    """Take a plan off the timeline, with all work on it; a process at work on it counts as dead."""
+    """Take a plan off the timeline, with all work on it; a process at work on it counts as dead.
+
+    `instant` is the pending instant of the plan. A completed plan stays. If the plan is gone, this deletes the inflight
+    file that a stalled process may have made since.
+    """
 
     def plan_undo(timeline: Timeline) -> RollbackPlan | None:
         """Stop all work on the plan, and return the plan to undo it; None if it is over or being rolled back."""
@@ -215,6 +221,8 @@ def _pending_state(table: Table, timeline: Timeline, instant: Instant, *, in_rou
 def _claim_and_start(table: Table, instant: Instant, own_note: Owner, patience: Patience) -> Transaction | None:
     """Return the work on a plan that this process has claimed with its `own_note` and made inflight.
 
+    `instant` is the pending instant of the plan. The work carries `patience`, after how long without a heartbeat
+    another writer counts as dead.
     Return None if another process claimed it first, undoes the last owner's work, or has taken the plan back.
     """
     if not owner.Claim(table.storage, instant.requested_time).make(own_note):
@@ -278,8 +286,9 @@ def _plan_to_undo_work(
     That is so if the work is over or is being rolled back, or if another process is at work on the plan by now. Raises
     `ConcurrentWriteError` if the process lives after all.
 
-    `process` is None if it is not pyhudi's; `patience` is None if a process stops itself. `beat` is the time of the
-    overdue heartbeat by which the caller judged the process, None without any.
+    `instant` is the pending instant of the plan that the process carried out, and `timeline` is that of the decision to
+    roll back. `process` is None if it is not pyhudi's; `patience` is None if a process stops itself. `beat` is the
+    time of the overdue heartbeat by which the caller judged the process, None without any.
     """
     pending = _pending_state(table, timeline, instant, in_round=True)
     if pending is None or instant.requested_time in pending_rollbacks(timeline):

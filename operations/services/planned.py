@@ -270,7 +270,11 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     @contextmanager
     def _noting_failure(self, instant: Instant, timeline: Timeline) -> Iterator[None]:
-        """Note a plan's failure, unless other processes caused it; delete the note once the plan is carried out."""
+        """Note a plan's failure, unless other processes caused it; delete the note once the plan is carried out.
+
+        The block carries out the plan of ``instant``. The note counts the failures in a row, and names the newest write
+        of ``timeline``, so that `_holds_back` can count the writes since. The block's error is raised either way.
+        """
         storage, time_of_plan = self.table.storage, instant.requested_time
         try:
             yield

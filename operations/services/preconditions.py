@@ -127,12 +127,12 @@ def dead_writes(
     after_time: str,
     asked: Asked = Asked.BEFORE_PLAN,
 ) -> list[PlannedRollback]:
-    """Return rollbacks for the pending writes requested after a time, all of them dead.
+    """Return rollbacks for a timeline's pending writes that were requested after `after_time`, all of them dead.
 
-    `mine` is the kind of the service that asks, by which the rules of concurrency say what keeps it out. `asked`
-    SINCE_PLAN means that the service has looked for these writes before, so it does not wait for heartbeats.
-    Raises `ConcurrentWriteError` if a writer lives, or may live, or if a write requested before that time is pending
-    and the rules of concurrency forbid that.
+    `mine` is the kind of the service that asks, by which the rules of concurrency say what keeps it out.
+    `other_writers` finds out by heartbeats which writers count as dead. `asked` SINCE_PLAN means that the service has
+    looked for these writes before, so it does not wait for heartbeats. Raises `ConcurrentWriteError` if a writer lives,
+    or may live, or if a write requested until that time is pending and the rules of concurrency forbid that.
     """
     rollbacks = []
     for instant in timeline.pending:
@@ -145,6 +145,7 @@ def dead_writes(
             continue
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
         liveness = other_writers.refuse_living(instant, meeting, may_wait=asked is Asked.BEFORE_PLAN)
+        # Without signs, the rules let the service begin beside this write.
         if liveness is not None:
             rollbacks.append(PlannedRollback(instant, liveness.beat))
     return rollbacks
@@ -211,7 +212,10 @@ _DOES = {
 
 
 def _no_such_write_error(timeline: Timeline, instant_time: str, write: Instant | None) -> UndoError:
-    """Return the error that says why a time names no completed write: pending, a service, or nothing there."""
+    """Return the error for a user's `instant_time` that names no completed write; it says what is there instead.
+
+    `write` is the pending write of that time; None if there is none. Then a table service may have that time.
+    """
     path = timeline.storage.path
     if write is not None:
         return UndoError(

@@ -273,7 +273,14 @@ def _is_undone(later: Instant) -> bool:
 def _outcome(
     table: Table, restore: Instant, plan: RestorePlan, undone: dict[str, list[str]], seconds: float
 ) -> Outcome:
-    """Return the outcome of a restore: one rollback's metadata for each undone write, and the deleted paths."""
+    """Return the outcome of a restore: one rollback's metadata for each undone write, and the deleted paths.
+
+    Args:
+        restore: The pending restore.
+        plan: Its plan, which names the writes to undo.
+        undone: The paths that were deleted for each of these writes, by its requested time.
+        seconds: How long the restore has taken.
+    """
     began = restore.requested_time
     parts: dict[str, list[RollbackMetadata]] = {}
     for info in plan.instants_to_rollback:
@@ -298,7 +305,10 @@ def _forget_owner(timeline: Timeline) -> None:
 
 
 def _forget_rollbacks(table: Table, timeline: Timeline, to: str) -> None:
-    """Delete the completed rollbacks between a write and the last restore to it; the writes that they name are gone."""
+    """Delete the completed rollbacks between a write and the last restore to it; the writes that they name are gone.
+
+    `to` is the requested time of that write. Without a completed restore to it on the timeline, nothing is deleted.
+    """
     for restored in reversed([instant for instant in timeline.completed if instant.action == _ACTION]):
         plan = timeline.files.read_restore_plan(restored)
         if plan is None or plan.savepoint_to_restore_timestamp != to:

@@ -185,7 +185,11 @@ def _depends_on(later: Instant) -> bool:
 
 
 def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:
-    """Refuse a rollback that would lose rows from before the write."""
+    """Refuse a rollback of the completed write `victim` that would lose rows from before that write.
+
+    Raises `UndoError` if the timeline would have no write left although writes were archived, or if the older file
+    slice is gone to which readers would return in a file group that the write changed or replaced.
+    """
     what = f"The rollback of {victim.requested_time}"
     if len(timeline.writes) == 1 and table.archive.writes():
         raise UndoError(
@@ -200,6 +204,7 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
     slices = slices_at(ROLLBACK, table, timeline, timeline_before, time_before, what, partitions)
     base_times = {(file_slice.partition_path, file_slice.file_id): file_slice.base_time for file_slice in slices}
     for partition, file_id, base in _changed_groups(body):
+        # The write may name the slice that it followed; then another slice of the group is not enough.
         base_time = base_times.get((partition, file_id))
         if base_time is None or (base and base_time != base):
             raise UndoError(

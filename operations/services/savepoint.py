@@ -33,9 +33,9 @@ def savepoint(
 ) -> ServiceResult:
     """Keep the table as of one completed write, None for the newest; a second savepoint of it changes nothing.
 
-    The savepoint notes `user` and `comment` for people.
-    With `dry_run` the result says how many files it would keep. Raises `UndoError` if the write or its files are
-    missing, and `ConcurrentWriteError` beside a restore.
+    `instant_time` is the write's instant, or any other time for the newest write that was requested until then. The
+    savepoint notes `user` and `comment` for people. With `dry_run` the result says how many files it would keep.
+    Raises `UndoError` if the write or its files are missing, and `ConcurrentWriteError` beside a pending restore.
     """
     began = time.monotonic()
     table = _open(storage)
@@ -76,7 +76,8 @@ def savepoint(
 def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
     """Delete a savepoint; the next clean takes the files that nothing else needs. With `dry_run` it only looks for it.
 
-    Raises `UndoError` if it does not exist.
+    `instant_time` is the instant of the write that the savepoint keeps, or a day, second or millisecond in which only
+    one such write was requested. Raises `UndoError` if there is no such savepoint, or if several fit.
     """
     began = time.monotonic()
     table = _open(storage)

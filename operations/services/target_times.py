@@ -17,7 +17,11 @@ _EPOCHS = (10, 13)
 
 
 def write_until(table: Table, text: str) -> str:
-    """Return the name of the newest completed write that was requested until a time, as in a query of that time."""
+    """Return the name of the newest completed write that was requested until a time, as in a query of that time.
+
+    `text` is a time as a user spells it; a text in the form of an instant time is returned as it is. A write that is
+    being rolled back does not count. Raises `UndoError` if there is no such write.
+    """
     if _is_name(text):
         return text
     timeline, time = table.timeline(), resolve(text, table.config.timezone)

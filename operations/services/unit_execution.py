@@ -115,7 +115,14 @@ def execute_units(
 ) -> list[Done]:
     """Execute units in the engine's tasks, or in this process if the engine has none and the units are small enough.
 
-    ``name`` is the service in messages; ``finished`` returns the units to which some new data files belong.
+    Returns the results of the units, not in the order of the plan.
+
+    Args:
+        worker: Executes one unit, and travels to the engine's tasks.
+        plan: The units of a service's plan.
+        means: The memory, time and executor that the service may use. Without an executor, this process executes all.
+        name: The service in messages.
+        finished: Returns those of some units to which the new data files of some paths belong.
     """
     if not plan:
         return []

@@ -81,7 +81,14 @@ class TableState:
 
 
 def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableState:
-    """Return the state of the table at a store's root; raises `TableError` if pyhudi cannot read it."""
+    """Return the state of the table at a store's root; raises `TableError` if pyhudi cannot read it.
+
+    Args:
+        upkeep: The settings of the services that may follow a write: they decide when ``needs`` of the result name a
+            clean, an archiving or a compaction.
+        patience: After how long without a heartbeat another writer counts as dead, so that ``needs`` name the rollback
+            of its write.
+    """
     walked = WalkedTable.now(storage)
     table, timeline, slices = walked.table, walked.timeline, walked.slices
     config, numbers = table.config, walked.numbers

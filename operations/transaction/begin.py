@@ -237,7 +237,9 @@ def _leave_if_old(held_lock: HeldLock, work: Transaction) -> Timeline:
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
     """Request and start the write's instant once `prepare` has made the table ready; return a timeline that shows it.
 
-    Raises `_PassedError` if the time is too old by now, and `WriteSealedError` if the write is over.
+    `work` is the write under the time that it has claimed, and `requested` returns the content of the requested file.
+    Raises `_PassedError` if the time is too old by now, upon which the caller tries a later time, and
+    `WriteSealedError` if the write is over.
     """
     # An instant without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
@@ -249,6 +251,7 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     with hold(work.table) as held_lock:
         refuse_other_version(work.table)
         if instant is None:
+            # No other task of the write has requested the instant, which may still take another time.
             # Readers would take archived instants for uncommitted if this instant were older.
             announced_until = max(announced(work.storage), default="") if swept.archiving else ""
             if _is_old(work, swept.timeline, announced_until):

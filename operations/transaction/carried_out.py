@@ -59,6 +59,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
 def carry_out(held_lock: HeldLock, decision: Decision, timeline: Timeline) -> None:
     """Take the steps of the newest decision that are not taken yet.
 
+    ``held_lock`` is the lock of the table while this process holds it, and ``timeline`` was read before the steps.
     Raises `CommitConflictError` if it is to complete an instant and the table has another version by now.
     """
     table, instant = held_lock.table, decision.instant
@@ -147,7 +148,11 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
 
 
 def _take_first_steps(table: Table, decision: Decision, first_steps: FirstSteps) -> None:
-    """Take the steps of one follower; if a file to be published is gone, take the follower out of use instead."""
+    """Take the steps of one follower; if a file to be published is gone, take the follower out of use instead.
+
+    A follower is a part of the table that each instant must update, such as the metadata table. ``first_steps`` are
+    among the steps that the ``decision`` names before its own file.
+    """
     is_binding = partial(is_newest, table.storage, decision)
     if decision.instant.state == State.REQUESTED and not is_binding():
         # The caller checks the same after the steps, and makes no requested file.

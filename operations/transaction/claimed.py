@@ -40,15 +40,23 @@ def begin_claimed(
 ) -> Transaction:
     """Claim a time, request an instant at it, and return the work of that instant. Raises as `begin`.
 
-    `plan` returns the content of the requested file, and `steps_before` the steps right before that file, both by a
-    timeline; they run again after each lost race. The claim names this process as the instant's owner. Without it,
-    other processes would take the instant for another engine's.
+    The claim names this process as the instant's owner. Without it, other processes would take the instant for another
+    engine's.
+
+    Args:
+        action: The action of the instant, as on the timeline.
+        patience: After how long without a heartbeat another writer counts as dead, and how often this process touches
+            its own heartbeat.
+        application: The name that the claim gives this process in the messages of other writers.
+        plan: Returns the content of the requested file, by a timeline; runs again after each lost race.
+        steps_before: Returns the steps right before that file, by a timeline; runs again likewise.
     """
     # By the key, a late task of another write that noted this time finds that the seal is not its own.
     owner = Owner.of_this_process(uuid.uuid4().hex, application, patience, new_key(table.config.timezone))
     claimed_works: list[Transaction] = []
 
     def plan_and_claim(timeline: Timeline) -> InstantModel:
+        """Return the plan for a timeline, and claim a time after it; give up the claim of an earlier round."""
         while claimed_works:
             # Another process decided first.
             forget(table.storage, claimed_works.pop().instant_time)
@@ -67,7 +75,12 @@ def begin_claimed(
 
 
 def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
-    """Claim the first free time after a timeline, and return the work of that time, with its heartbeat and reserve."""
+    """Claim the first free time after a timeline, and return the work of that time, with its heartbeat and reserve.
+
+    The work has the ``action`` of the instant. ``patience`` says after how long without a heartbeat another writer
+    counts as dead, and ``owner`` is this process, as the claim names it. Raises `ConcurrentWriteError` if other writers
+    have all times that were tried.
+    """
     chosen_time = timeline.greatest_time()
     for _ in range(_MOST_TIMES):
         # Table services take odd times, and claim them later.

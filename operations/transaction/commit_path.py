@@ -73,8 +73,9 @@ def begin(
 ) -> Begun:
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
-    `plan` runs again after each lost race. `choose_time` returns the requested time, or None for a time after all
-    others. `steps_before` returns the steps that make files right before the requested file.
+    ``action`` is that of the instant, as the timeline names it. `plan` runs again after each lost race. `choose_time`
+    returns the requested time, or None for a time after all others. `steps_before` returns the steps that make files
+    right before the requested file.
     """
     requested: list[Instant] = []
 
@@ -183,13 +184,23 @@ def _complete_once(
 ) -> Completed | None:
     """Complete an instant with what followers prepared; return None if it is completed or gone already.
 
-    Raises `_OutdatedError` if followers must prepare anew, or if writes completed since the timeline
-    ``unchanged_since``.
+    Raises `_OutdatedError`, upon which the caller prepares anew, if instants changed what followers prepared.
+
+    Args:
+        pending: The instant, requested or inflight.
+        outcome: Returns what the instant changes, by a timeline; None if it is completed or gone.
+        prepared: What the followers of the table prepared for the instant; None if the table has none.
+        unchanged_since: If given, a write that completed since this timeline raises `_OutdatedError`, too.
+        make_room: Frees space that this process holds on a full store.
+        starts: Whether each round also makes the inflight file.
     """
     completed: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        """Return the decision to complete the instant after those on a timeline; None if it is completed or gone."""
+        """Return the decision to complete the instant after those on a timeline; None if it is completed or gone.
+
+        Its completion time is later than the times that followers need. Raises `_OutdatedError` as `_complete_once`.
+        """
         completed.clear()
         if unchanged_since is not None and not set(timeline.writes).issubset(unchanged_since.writes):
             raise _OutdatedError
@@ -263,6 +274,7 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
     """
 
     def build(timeline: Timeline) -> Decision | None:
+        """Return the decision to give up the instant that `find` returns; None if it returns none."""
         instant = find(timeline)
         return None if instant is None else Decision(DecisionKind.GIVE_UP, instant.at(State.INFLIGHT))
 

@@ -230,7 +230,8 @@ def _take_back_late(held_lock: HeldLock, decision: Decision, start_s: float) -> 
     """Delete a completed file that this process made again after another process had undone or archived its instant.
 
     As the first write on the timeline, it would make readers take all instants archived after it for uncommitted. The
-    files that came before it go, too.
+    files that came before it go, too. ``decision`` is what this process has carried out under the ``held_lock``, and
+    ``start_s`` is the monotonic time right before it read the timeline for that.
     """
     table, completed = held_lock.table, decision.instant
     if decision.kind == DecisionKind.TAKE_STEPS and time.monotonic() - start_s >= LATE_S:

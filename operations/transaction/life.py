@@ -96,7 +96,10 @@ def live(
 
 @contextmanager
 def given_up_on_error(work: Transaction, give_up: Callable[[Transaction], object]) -> Iterator[None]:
-    """Give an instant up if the block fails, and raise the block's error."""
+    """Give an instant up if the block fails, and raise the block's error.
+
+    ``give_up`` undoes what this process did for the instant ``work``. If that fails, too, the log says so.
+    """
     try:
         yield
     except BaseException:
@@ -130,7 +133,13 @@ def finish(
     ownership: Ownership,
     phase: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> Completed | None:
-    """Take the steps from the seal to the completed instant; None if it is over. Raises as `complete`."""
+    """Take the steps from the seal to the completed instant; None if it is over. Raises as `complete`.
+
+    Args:
+        made: The sealed work, and the files that its units made.
+        ownership: Says which other files this process may delete, because failed or repeated attempts left them.
+        phase: Returns the block in which a step of some name runs, such as a block that measures its time.
+    """
     work = made.work
     with phase("flush"):
         drop_strays(made, ownership)

@@ -32,6 +32,7 @@ def take_metadata_steps(table: Table, build: Callable[[Timeline], MetadataSteps 
     made_instants: list[Instant] = []
 
     def decision(timeline: Timeline) -> Decision | None:
+        """Return the decision to take the steps that `build` returns for a timeline; None if it returns none."""
         made_instants.clear()
         steps = build(timeline)
         if steps is None:

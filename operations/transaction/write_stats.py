@@ -30,8 +30,10 @@ def commit_metadata(
     """Return the metadata of an instant that completes.
 
     Args:
+        work: The instant in the making.
         schema: The columns of the table from then on.
         written: The result for each file group that the instant met, also if it made no file.
+        operation: Apache Hudi's name of what the instant does, such as upsert.
         notes: Further entries of extraMetadata.
         user_entries: Entries of the user; all other entries win over them.
         replaced: The replaced file ids by partition path.
@@ -55,7 +57,7 @@ def commit_metadata(
 
 
 def _write_stat(file: WrittenFile, instant_time: str) -> WriteStat:
-    """Return the statistics of a new file under Apache Hudi's names."""
+    """Return the statistics of a new file under Apache Hudi's names; `instant_time` is that of its instant."""
     from ...timeline.metadata.models import WriteStat  # noqa: PLC0415 (as above)
 
     counts, base = file.counts, None if file.previous is None else file.previous.base

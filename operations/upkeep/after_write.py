@@ -85,9 +85,16 @@ def _with_rest(result: ServiceResult) -> ServiceResult:
 def _run_due_services(
     storage: Storage, listings: Listings, upkeep: Upkeep, means: Means, seconds: float
 ) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
-    """Return the results of the services for which there was time, and the services that had none.
+    """Run due services within some seconds; return their results, and the services for which there was no time.
 
-    It begins with the service that had no time after the write before.
+    It begins with the service that had no time after the write before. A service without work has no result.
+
+    Args:
+        storage: The table's.
+        listings: The timelines by which services find whether they are due.
+        upkeep: The settings of the services that may follow a write.
+        means: The memory, time and executor that the services may use.
+        seconds: For all services together; 0 for no time at all.
     """
     until_s = time.monotonic() + seconds
     results: list[ServiceResult] = []

@@ -85,8 +85,9 @@ def _repair(
 ) -> ServiceResult:
     """Run the kind of repair that the arguments choose; without any, mend the whole table.
 
-    ``accept_loss`` names damaged log files to give up, ``undo`` is the time of a repair to take back, and
-    ``file_times`` sets the times of instants' files.
+    ``call`` has the table and its settings. ``accept_loss`` names damaged log files to give up, ``undo`` is the time of
+    a repair to take back, and ``file_times`` sets the times of instants' files. With ``dry_run`` the result says what
+    the repair would do. Raises `OptionConflictError` if the arguments choose several kinds.
     """
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
@@ -137,7 +138,11 @@ def _sort(
     partitions: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> ServiceResult:
-    """Sort base files ``by`` columns along a ``curve``, by default those of the table; split a text at its commas."""
+    """Sort base files ``by`` columns along a ``curve``, by default those of the table; split a text at its commas.
+
+    ``call`` has the table and its settings. ``partitions`` are the paths of those to sort, None for all. With
+    ``dry_run`` the result says what would be sorted.
+    """
     from ..services.sorting.sort import sort  # noqa: PLC0415
 
     names = [name.strip() for name in by.split(",") if name.strip()] if isinstance(by, str) else by

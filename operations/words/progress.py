@@ -143,6 +143,7 @@ def polling(look: Callable[[], object]) -> Iterator[None]:
     is_over = threading.Event()
 
     def loop() -> None:
+        """Call `look` every `POLL_S` seconds until the block is over."""
         while not is_over.wait(POLL_S):
             try:
                 look()

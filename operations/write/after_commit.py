@@ -93,7 +93,10 @@ def warn_once(notices: Iterable[str]) -> None:
 
 
 def describe(config: TableConfig, path: str) -> str:
-    """Return a sentence about a new table's record key, partitions and index, and which of two rows wins."""
+    """Return sentences about a new table's record key, partitions and index, and which of two rows wins.
+
+    They are for the log. ``config`` are the properties with which the table at ``path`` was made.
+    """
     partitions = f"partitioned by {', '.join(config.partition_fields)}" if config.partition_fields else "unpartitioned"
     if config.generates_keys:
         return f"The new table {path} is {partitions} and has no record key: rows are inserted, and none is looked up."

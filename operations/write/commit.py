@@ -62,8 +62,13 @@ def build_metadata(
 ) -> CommitMetadata:
     """Return the metadata of the write's completed instant.
 
-    ``written`` has a result for each file group that the write met, ``replaced`` has file ids by partition path.
-    ``seconds``, by phase, and ``attempts`` are entries of extraMetadata.
+    Args:
+        plan: The write under its instant.
+        written: The result for each file group that the write met.
+        replaced: The replaced file ids by partition path.
+        seconds: The seconds of each phase, for extraMetadata.
+        merged: What the commit's merge of the tasks' rows counted, besides its files.
+        attempts: Entries of extraMetadata about the attempts of the commit.
     """
     dropped = sum(file.counts.dropped for file in written)
     counted = plan.settings.origin.counted
@@ -199,6 +204,12 @@ def _merge_and_complete(
     """Merge the rows of the tasks with the table at a timeline, complete the instant, and return the completed write.
 
     The merged rows are part of the table only if the decision succeeds; an empty write has no decision.
+
+    Args:
+        plan: The write under the instant of this attempt, which is sealed.
+        results: What each task wrote and handed over.
+        attempt: The current attempt of the commit, with the rows that the tasks handed over.
+        phases: Measures the seconds of each phase.
     """
     seen = seen_by(plan.transaction, timeline)
     written = [file for result in results for file in result.written]
@@ -248,7 +259,11 @@ def _replaced_groups(plan: WritePlan, replacement: Replacement) -> dict[str, lis
 
 
 def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
-    """Refuse a colocated write in which two tasks wrote one file group: each would undo the other."""
+    """Refuse a colocated write in which two tasks wrote one file group: each would undo the other.
+
+    In such a write ``pyhudi.colocate`` has brought all rows of a file group to one task, which writes the group itself.
+    ``results`` are those of all tasks of the ``plan``. Raises `PlacementError`.
+    """
     if plan.appends and not plan.settings.colocated:
         # Several tasks may append to a file group.
         return

@@ -167,7 +167,15 @@ def _changes(
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
-    """Return what the write is about to change, to compare with what other instants changed."""
+    """Return what the write is about to change, to compare with what other instants changed.
+
+    Args:
+        plan: The write under its instant.
+        written: The result for each file group that the write met.
+        replaced: The replaced file ids by partition path.
+        replacement: Says which partitions the write replaces as a whole.
+        new_keys: Where the write put keys that the index did not find; None if it looked up no keys.
+    """
     replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = replaced_groups.union(file.group for file in written)
     slices_by_rewritten = {file.group: file.previous for file in written if not file.is_log and file.previous}

@@ -50,7 +50,17 @@ _MANY_ROWS = 1 << 20
 def add_written_keys(
     keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, written: Sequence[WrittenFile]
 ) -> None:
-    """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known."""
+    """Add the keys of the slice that a write made of a file group to the keys of the write, if all are known.
+
+    A later lookup of this process then need not read the slice.
+
+    Args:
+        keys: What this write knows of the table's keys.
+        plan: The write.
+        job: The file group, with its slice before the write.
+        rows: The incoming rows of the file group.
+        written: The results of the writer for these rows.
+    """
     keys_before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if keys_before is None or job.rolls or rows.rows > _MANY_ROWS:
         # A job that rolls makes several file groups, and many keys take long. A later lookup reads the file instead.
@@ -70,7 +80,11 @@ def add_written_keys(
 
 
 def _merged(plan: WritePlan, keys_before: KeySet, rows: GroupRows, file: WrittenFile) -> KeySet | None:
-    """Return the keys of a merged file; None if they are unknown, or the file holds a key several times."""
+    """Return the keys of a merged file; None if they are unknown, or the file holds a key several times.
+
+    ``file`` is the base file into which the write of the ``plan`` merged the incoming ``rows`` with the stored rows,
+    whose keys are ``keys_before``.
+    """
     counts: MergeCounts = file.counts
     if not counts.deletes and not counts.not_found:
         return _if_one_row_each(keys_before.added(_all_keys(rows)), file.rows)
@@ -193,7 +207,8 @@ class _CommitMerge:
     ) -> tuple[WrittenFile, ...]:
         """Write file groups, each in a thread, and return the results; ``size`` is the number of bytes to merge.
 
-        The write deletes keys from the last ``gone`` file groups.
+        Each of the ``jobs`` is a file group with its incoming rows. The partitions ``known_partitions`` have their
+        metafile, so that the write need not make it. The write deletes keys from the last ``gone`` file groups.
         """
         plan = self.plan
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
@@ -293,6 +308,11 @@ def _jobs_within_bound(
 
     In a merge-on-read table the largest new file groups beyond the bound begin with log files, for readers and
     compactions to merge.
+
+    Args:
+        plan: The write, whose settings have the bound.
+        spilled: The rows that the tasks handed over.
+        jobs: The file group for the rows of each route.
     """
     bound = plan.settings.commit.merge_max_bytes
     size = spilled.size

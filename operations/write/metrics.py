@@ -56,7 +56,11 @@ class Metric:
 
 
 def report_commit(settings: MetricsSettings, config: TableConfig, table: Table, result: CommitResult) -> None:
-    """Report a completed commit to the file and to the gateway, if the settings name one; a failure is only logged."""
+    """Report a completed commit to the file and to the gateway, if the settings name one; a failure is only logged.
+
+    ``config`` are the table's properties by the plan of the write, and ``result`` includes the results of the services
+    after the commit.
+    """
     for target, report in ((settings.file, write_file), (settings.gateway, push)):
         try:
             if target:
@@ -87,7 +91,9 @@ def metrics_of(
 ) -> Iterator[Metric]:
     """Yield the figures of a commit and of the services after it, under names that begin with ``prefix``.
 
-    Names with "pyhudi" after the prefix are those for which Apache Hudi has none.
+    ``metadata`` is the content of the completed ``instant``, and ``result`` is what the caller of the commit gets.
+    ``config`` has the time zone of the instant's times. Names with "pyhudi" after the prefix are those for which Apache
+    Hudi has none.
     """
     commit_prefix, own_prefix = f"{prefix}.{instant.action}", f"{prefix}.pyhudi"
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
@@ -137,7 +143,11 @@ def write_file(settings: MetricsSettings, table: str, metrics: Iterable[Metric])
 
 
 def push(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> None:
-    """Push the figures, which replace those of the same names; raise `TimeoutError` if the gateway is slow."""
+    """Push the figures to a gateway of Prometheus, where they replace those of the same names.
+
+    ``settings`` name the gateway, its job and its labels; ``table`` is the table's name, the job if they name none.
+    Raises `TimeoutError` if the gateway is slow, and any error of the push.
+    """
     from prometheus_client import CollectorRegistry, Gauge, pushadd_to_gateway  # noqa: PLC0415 (the extra metrics)
 
     registry = CollectorRegistry()
@@ -146,6 +156,7 @@ def push(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> No
     failures: list[BaseException] = []
 
     def send() -> None:
+        """Push the figures, and note an error for the thread that waits."""
         try:
             pushadd_to_gateway(
                 settings.gateway, settings.job or table, registry, dict(settings.labels), timeout=_PUSH_S

@@ -76,7 +76,10 @@ class LocalRun:
             yield self.task(batches, number)
 
     def _at_once(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> Generator[TaskResult, None, None]:
-        """Yield the results of tasks as they end; after a failure the other tasks end with their next batch."""
+        """Yield the results of tasks as they end; after a failure the other tasks end with their next batch.
+
+        Each of the ``parts`` has the batches of one task, and at most ``threads`` tasks run at once.
+        """
         has_failed = Event()
         running_tasks: set[Future[TaskResult]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-write") as pool:

@@ -215,7 +215,8 @@ class _Task:
     def _write_own_groups(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
         """Write the file groups of this task, hand over the rows of the others, and return the result.
 
-        If other tasks may have rows for the same new file groups, the commit writes those.
+        If other tasks may have rows for the same new file groups, the commit writes those. ``batches`` are the incoming
+        rows of the task, ``groups`` finds their file groups, and spills go to the temporary folder ``local``.
         """
         own_groups, has_all_rows = OwnGroups(self._plan, self._token, groups, local), groups.alone
         # `_pyhudi_position` breaks ties between shuffled rows, but log files do not keep it, so fold before flushing.
@@ -306,7 +307,9 @@ class _Task:
     ) -> RowBuffers:
         """Return all rows in buffers by route, with their keys; the buffers spill if they fill the memory.
 
-        `flush` appends the rows of a route to log files, if it can; `open_spill` opens the file for all other rows.
+        A route is what names a row's destination before a lookup: its partition, and a number in it. ``routing``
+        computes it for each of the incoming ``batches``. `flush` appends the rows of a route to log files, if it can;
+        `open_spill` opens the file for all other rows.
         """
         settings = self._plan.settings
         buffers = RowBuffers(settings.tasks.batch_size, settings.output.memory, open_spill, flush)

@@ -86,7 +86,15 @@ class Writers:
 
 
 def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceReader, versions: Versions) -> Writers:
-    """Return the writers of one task or commit; ``slices`` reads the table at the moment of the plan."""
+    """Return the writers of one task or commit.
+
+    Args:
+        plan: The write.
+        work: The instant's data files: their folders, their format, and the columns of the table after the write.
+        files: Makes the data files under the names of the task or commit.
+        slices: Reads the stored rows of the table at the moment of the plan.
+        versions: The numbers that log files get, which differ from those of other tasks.
+    """
     partial_merge = _partial_merge(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(

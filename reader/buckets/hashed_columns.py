@@ -60,13 +60,18 @@ class HashedColumns:
 
     @classmethod
     def of(cls, config: TableConfig, schema: pa.Schema, path: str) -> HashedColumns:
-        """Return how a table with a record key is hashed; UnsupportedTableError if the spelling of keys is open."""
+        """Return which columns of a table with a record key decide a row's bucket, and how.
+
+        ``config`` and ``schema`` are the table's, and ``path`` names it in errors. Raises UnsupportedTableError if keys
+        may spell equal values in different ways, so that their rows may be in different buckets.
+        """
         fields = config.record_key_fields
         chosen = config.hash_fields or fields
         hashed = tuple(field for field in fields if field in chosen)
         types = {field: _type_of(schema, field, path) for field in fields}
         kinds = [_spelling_kind(types[field]) for field in hashed]
         unsure_columns = [field for field, kind in zip(hashed, kinds, strict=True) if kind is None]
+        # Such a value may look like a further field of the key, and so change what is hashed.
         unsure_columns += [field for field, kind in types.items() if not _has_known_marks(kind)]
         if unsure_columns:
             raise UnsupportedTableError(
@@ -140,7 +145,9 @@ def doubts_of_one(side: HashedColumns, names: Sequence[str]) -> Doubts:
 def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tuple[str, str]]) -> tuple[Doubts, Doubts]:
     """Return what must be checked of each side so that rows which agree in all pairs of columns have equal hashes.
 
-    Raises InvalidOptionError if the pairs lack a hashed column, OptionConflictError if the tables hash otherwise.
+    ``left`` and ``right`` say how the two tables hash their rows; each pair names a column of the left table and one of
+    the right. The result names, for each side, the columns whose values may hash otherwise than equal values. Raises
+    InvalidOptionError if the pairs lack a hashed column, OptionConflictError if the tables hash otherwise.
     """
     left.check_names([mine for mine, _ in pairs], "bucket_join()")
     right.check_names([theirs for _, theirs in pairs], "bucket_join()")
@@ -163,7 +170,7 @@ def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tup
                 ADVICE,
             )
     is_same_key = (left.fields, left.hashed, left.is_named) == (right.fields, right.hashed, right.is_named)
-    # A column may hold texts in one of the tables alone.
+    # Then all that is hashed is equal, whatever the texts hold. A column may hold texts in one of the tables alone.
     if is_same_key and all(partners.get(field) == field for field in (*left.deciding, *right.deciding)):
         return Doubts(dates=left.dates()), Doubts(dates=right.dates())
     _refuse_hashed_names(left)

@@ -70,7 +70,10 @@ class SoughtKeys:
         return cls(table.replace_schema_metadata(None).combine_chunks(), tuple(by))
 
     def by_partition(self, config: TableConfig, schema: pa.Schema) -> Callable[[str], pa.StringArray]:
-        """Return a function that gives the keys which a partition may hold, each once, in the order of their bytes."""
+        """Return a function that gives the keys which a partition may hold, each once, in the order of their bytes.
+
+        The function takes the partition's path, of which the table's ``config`` and ``schema`` tell the values.
+        """
         keys = plain(self.rows.column(0))
         all_keys = unique_in_order(keys)[0]
         if not self.places:

@@ -96,7 +96,11 @@ def _all_with_keys(
 
 
 def _slice_finder(snapshot: Snapshot) -> _SliceFinder:
-    """Return the function that finds the slices for keys: by their buckets, or all slices without buckets."""
+    """Return the function that finds, among a partition's slices, those that may hold keys, each with these keys.
+
+    It goes by the buckets of the keys, of which the partition has as many as at the moment that ``snapshot`` shows. In
+    a table without buckets it returns all slices, each with all keys.
+    """
     try:
         index = placing_index_for(snapshot.config)
     except (UnsupportedTableError, TableConfigError):
@@ -109,7 +113,10 @@ def _slice_finder(snapshot: Snapshot) -> _SliceFinder:
     def by_bucket(
         path: str, keys: pa.StringArray, slices: Sequence[FileSlice]
     ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
-        """Yield the slices of the keys' buckets, each with its keys; all slices if the number of buckets is unknown."""
+        """Yield the slices of the keys' buckets, each with its keys; ``slices`` are those of the partition ``path``.
+
+        If the number of its buckets is unknown, yield all slices, each with all keys.
+        """
         count = numbers.of(path)
         if count is None:
             yield from _all_with_keys(path, keys, slices)

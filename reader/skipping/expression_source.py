@@ -98,10 +98,14 @@ class ExpressionIndexSource:
         return matches_all
 
     def _by_bounds(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
-        """Return a test of files by the bounds of the expression's values."""
+        """Return a test of the slices' files by the bounds of the expression's values in each file.
+
+        ``partition`` is that of the metadata table which holds the bounds. A file without bounds may hold any value.
+        """
         column = self.expression.column
         keys, paths = _keys_of_files(slices, lambda path, name: key_of_file_bounds(column, path, name))
         folders = {file_slice.partition_path for file_slice in slices}
+        # The keys of the records begin with the column, and behind it the partition.
         prefixes = [hash_of_column(column)]
         if len(folders) <= _MOST_PARTITIONS:
             prefixes = [prefixes[0] + hash_of_partition(path) for path in folders]
@@ -114,12 +118,19 @@ class ExpressionIndexSource:
                 spans[paths[number]] = span
 
         def may(path: str, derived: OnColumn) -> bool:
+            """Return whether a file may hold a row that satisfies ``derived``, a predicate on the expression's values.
+
+            ``spans`` has the bounds of these values by the file's path; a file without bounds may hold any.
+            """
             return path not in spans or may_match(derived, spans[path], self.expression.kind)
 
         return may
 
     def _by_filters(self, partition: MetadataPartition, slices: Sequence[FileSlice]) -> FileMay:
-        """Return a test of files by bloom filters of the expression's values."""
+        """Return a test of the slices' files by bloom filters of the expression's values in each file.
+
+        ``partition`` is that of the metadata table which holds the filters. A file without a filter may hold any value.
+        """
         keys, paths = _keys_of_files(slices, key_of_filter)
         path_of = dict(zip(keys.to_pylist(), paths, strict=True))  # O(files)
         filters: dict[str, KeyFooter] = {}
@@ -130,6 +141,12 @@ class ExpressionIndexSource:
                     filters[path_of[key]] = footer
 
         def may(path: str, derived: OnColumn) -> bool:
+            """Return whether a file may hold a row that satisfies ``derived``, a predicate on the expression's values.
+
+            ``filters`` has the bloom filter of these values by the file's path. `_certain_values` returns the values
+            that the predicate allows, as filters have them; None if it allows a range, or a text whose bytes in the
+            filter are uncertain: then the filter cannot exclude the file.
+            """
             wanted = _certain_values(derived)
             if path not in filters or wanted is None:
                 return True

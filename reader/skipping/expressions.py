@@ -96,6 +96,10 @@ def _days_shifted(direction: int) -> Callable[[Any, str], datetime.date | None]:
     """
 
     def shifted(value: Any, days: str) -> datetime.date | None:
+        """Return the day that comes ``days``, a whole number as text, after a day, or before it.
+
+        None if the value is no day, which a time is not either, or if Python has no such day.
+        """
         if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
             return None
         try:

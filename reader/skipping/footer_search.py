@@ -33,9 +33,11 @@ class RowGroup:
 def matching_slices(
     storage: Storage, config: TableConfig, search: Search, slices: Sequence[FileSlice], judged: JudgedFiles = NOTHING
 ) -> list[FileSlice]:
-    """Return the slices that a search leaves, or all if there are many; reads the base files' footers.
+    """Return the slices that may hold rows of a search, by the keys and bounds in the footers of their base files.
 
-    Footers are not read for what other sources have ``judged`` already.
+    ``slices`` have no log files, of whose rows a footer does not tell. ``storage`` and ``config`` are the table's.
+    Footers are not read for what other sources have ``judged`` already, nor if there are too many: then the tasks of
+    the read look into them.
     """
     slices_left = list(slices)
     # First by the keys of whole files, then by the bounds of columns in row groups.

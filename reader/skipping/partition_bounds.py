@@ -86,7 +86,11 @@ class PartitionBounds:
     def _without_by_files(
         self, partition: MetadataPartition, proposed: frozenset[str], columns: Sequence[pa.Field]
     ) -> frozenset[str]:
-        """Return those of the ``proposed`` partitions whose files hold no wanted row, by the bounds of each file."""
+        """Return those of the ``proposed`` partitions whose files hold no wanted row, by the bounds of each file.
+
+        ``partition`` is that of the metadata table with the bounds of files, and ``columns`` are those that the search
+        has conditions on.
+        """
         paths = sorted(proposed)
         # Keys of records have the hash of a partition; its position here stands for the path at that position.
         places = pa.array([hash_of_partition(path) for path in paths], pa.string())
@@ -96,7 +100,9 @@ class PartitionBounds:
         prefixes = {hash_of_column(field.name) + more for field in fields for more in partition_hashes}
         parts = list(partition.with_prefixes(sorted(prefixes)))
         if not parts:
+            # Without bounds of files nothing confirms what the bounds of partitions propose.
             return frozenset()
+        # Bounds of older versions of files do not count, as far as completed writes tell which are older.
         committed = [write.requested_time for write in self.metadata.table.of_table.writes]
         records = _of_newest_files(releases.joined(parts), pa.array(committed, pa.string()))
         counts = {place: rows for place, rows, _ in _spans_of_files(records, fields[-1], places)}

@@ -184,10 +184,14 @@ def is_comparable(value: Any, kind: pa.DataType) -> bool:
 
 
 def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
-    """Return False only if certainly none of the rows satisfies the predicate."""
+    """Return False only if certainly none of some rows satisfies the predicate.
+
+    ``span`` bounds the values that the predicate's column has in these rows, and ``kind`` is the column's type.
+    """
     if isinstance(predicate, IsNull):
         return span.nulls
     if not span.values:
+        # All rows are null, which satisfies nothing else.
         return False
     if isinstance(predicate, Compare):
         return _may_compare(predicate.op, comparable(predicate.value, kind), span, kind)
@@ -229,7 +233,11 @@ def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.Boole
 
 
 def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
-    """Return which values of a column satisfy a predicate; null, which satisfies nothing, if SQL says null."""
+    """Return for each value of a column whether it satisfies a predicate.
+
+    If SQL says null, the result is null or false, and the row does not count either way. Raises InvalidOptionError if
+    the column cannot be compared with a value of the predicate.
+    """
     if isinstance(predicate, IsNull):
         return column.is_null()
     if isinstance(predicate, IsNotNull):
@@ -254,6 +262,7 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
         # A set tells -0.0 and 0.0 apart, which are equal; their sums with 0.0 are both 0.0.
         wide, wanted = pc.add(wide, 0.0), pc.add(wanted, 0.0)
     is_among = pc.is_in(wide, wanted)
+    # In Spark NaN equals NaN.
     if any(map(_is_nan, not_null)):
         is_among = pc.or_(is_among, pc.fill_null(pc.is_nan(wide), False))
     return is_among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(is_among))

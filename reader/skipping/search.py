@@ -136,7 +136,11 @@ class _Footer:
 
 
 def _bound(raw: Any, kind: pa.DataType, wanted: pa.DataType) -> Any:
-    """Return a bound as `comparable` would, None if the file's type and the table's do not compare."""
+    """Return a bound in the form in which `comparable` returns values, so that predicates can be compared with it.
+
+    ``raw`` is the bound as the footer's statistics have it, ``kind`` the column's type in the file, and ``wanted`` that
+    in the table. None, for an unknown bound, if values of the two types do not compare, and for NaN.
+    """
     types = pa.types
     if types.is_integer(kind) and types.is_integer(wanted):
         return raw

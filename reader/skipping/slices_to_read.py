@@ -62,9 +62,11 @@ NO_PARTITIONS = LeftOutPartitions(asked=False)
 def partitions_without_rows(
     seen: SeenTable, metadata: MetadataAtHand, search: Callable[[], Search], may_match: Callable[[str], bool]
 ) -> LeftOutPartitions:
-    """Return the partitions without wanted rows of a table as it is now.
+    """Return the partitions without wanted rows of a table as it is now, which the read need not list.
 
-    The metadata table is opened if commits name many partitions that may match by their paths.
+    ``seen`` is the table with one listing of its timeline, and ``search`` returns the search for the wanted rows. The
+    metadata table is opened if commits name many partitions that ``may_match`` by their paths. Otherwise, and if it
+    does not answer, the result is `NO_PARTITIONS`.
     """
     config = seen.table.config
     if PARTITION_STATS not in config.metadata_partitions or not config.partition_fields:

@@ -188,7 +188,11 @@ class _Parser:
         return self._named_or_constant(token, depth)
 
     def _named_or_constant(self, token: SqlToken, depth: int) -> SqlTerm:
-        """Read a column, ``coalesce``, or a constant that is no number, of which ``token`` is the first token."""
+        """Read a column, ``coalesce``, or a constant that is no number, of which ``token`` is the first token.
+
+        ``depth`` is the number of terms around it, which the parser limits. Raises InvalidOptionError, which points to
+        the token, for anything else.
+        """
         tokens = self.tokens
         if token.kind == "text":
             return ConstantTerm(token.constant, pa.string())

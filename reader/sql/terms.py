@@ -136,6 +136,8 @@ class LogicTerm(ConditionTerm):
         return frozenset().union(*(part.columns for part in self.parts))
 
     def of(self, rows: pa.RecordBatch) -> Datum:
+        """Return for each row whether the joined conditions hold, with SQL's rules for null."""
+        # The casts give a constant NULL, which has a type of its own, the type of a condition.
         join = pc.and_kleene if self.op == "AND" else pc.or_kleene
         first, *rest = self.parts
         values = first.of(rows).cast(pa.bool_())

@@ -54,7 +54,11 @@ def end_of_batch(table: Table, settled: SettledWrites, after: str, until: str, l
 def _end_within_limits(
     table: Table, settled: SettledWrites, writes_of_window: Sequence[Instant], limits: BatchLimits
 ) -> str:
-    """Return the completion time of the last commit within the limits, at least that of the first."""
+    """Return the completion time of the last commit of a batch within the limits, at least that of the first.
+
+    ``writes_of_window`` are the commits that the batch may have, in the order of completion; ``settled`` has the files
+    that they name, for the limit of bytes, and ``table`` tells which of them are compactions.
+    """
     commits = size = 0
     end = ""
     for write in writes_of_window:
@@ -264,7 +268,9 @@ class TableStream:
     def _check_writes(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
         """Raise UnreadableTimeError if a write completed before an offset, and no batch until the offset had it.
 
-        An offset without the sum of its writes is not checked.
+        ``writes`` are the completed writes by requested time, from ``timeline`` and the archive of ``table``. An undone
+        write whose rows a batch had is only logged, as the stream cannot take them back; if other writes are missing,
+        UnreadableTimeError, too. An offset without the sum of its writes is not checked.
         """
         if offset.writes is None:
             return

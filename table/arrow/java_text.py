@@ -11,7 +11,10 @@ _PARTS = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?:e(?P<exponent>[
 
 
 def float_text(column: pa.Array) -> pa.StringArray:
-    """Return Java's ``Float.toString`` or ``Double.toString`` of each value, in the spelling since Java 19."""
+    """Return Java's ``Float.toString`` or ``Double.toString`` of each value, in the spelling since Java 19.
+
+    ``column`` holds floats of 32 or 64 bits, whose digits Arrow chooses as Java does; null stays null.
+    """
     arrow = column.cast(pa.string())
     parts = pc.extract_regex(arrow, _PARTS)
     signs, integer, fraction, exponent = (
@@ -29,6 +32,7 @@ def float_text(column: pa.Array) -> pa.StringArray:
         at_position = pc.equal(point, position)
         if pc.any(at_position).as_py():  # O(1)
             number = pc.if_else(at_position, _joined(signs, _positional(digits, position)), number)
+    # Zeros have no digits left, nor have NaN and the infinities, which get their words below.
     number = pc.if_else(pc.equal(digits, ""), _joined(signs, "0.0"), number)
     for word, java_word in (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
         number = pc.if_else(pc.equal(arrow, word), java_word, number)

@@ -86,9 +86,13 @@ def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:
 
 
 def _prepared(data: Bytes, offsets: Offsets, first_row: int) -> MurmurStrings:
-    """Return strings with all parts of their hashes that no seed changes; the first is in row ``first_row``."""
+    """Return strings with all parts of their hashes that no seed changes; the first is in row ``first_row``.
+
+    ``data`` are the strings' bytes, one after the other, and ``offsets`` are where each begins and the last ends.
+    """
     lengths = np.diff(offsets)
     counts = lengths >> 2
+    # The strings with the most words come first, so that those with a word of any number are the first few.
     order = np.argsort(-counts, kind="stable")
     lengths, counts, starts = lengths[order], counts[order], offsets[:-1][order]
     # Up to three bytes before a string's end are read as its tail; the padding is there for a shorter first string.

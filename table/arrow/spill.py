@@ -131,7 +131,10 @@ class SpillReader:
 
 
 def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReader:
-    """Open a spill. A remote spill is copied first, because the rows of each key are read separately."""
+    """Open a spill, a file of rows by key in ``storage``. A remote spill is first copied to the root of ``local``.
+
+    The rows of each key are read separately, which would take a request each. The reader's `delete` deletes the copy.
+    """
     if not storage.remote:
         return SpillReader(storage, spill.path)
     name = f"{uuid.uuid4().hex}.spill"

@@ -179,7 +179,12 @@ def _sum_words(data: Bytes, offsets: Offsets, mix: Mix) -> Words:
 
 
 def _sum_by_distance(padded: Bytes, offsets: Offsets, lengths: Offsets, most_words: int, mix: Mix) -> Words:
-    """Return sums of terms for strings of similar lengths: all last words at once, then all last but one, and so on."""
+    """Return sums of terms for strings of similar lengths: all last words at once, then all last but one, and so on.
+
+    ``padded`` are the strings' bytes behind room for ``most_words`` words, the number that the longest string has.
+    ``offsets`` is where each string begins, and the last ends, in the bytes without that room. ``mix`` makes terms of
+    words and of how many words follow each in its string.
+    """
     sums = np.zeros(len(lengths), np.uint64)
     if not most_words:
         return sums

@@ -112,7 +112,11 @@ def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 
 
 def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
-    """Return the numbers by the newest rule file whose instant is complete; unknown if Apache Hudi may obey another."""
+    """Return how many buckets partitions have, by the newest rule file of ``table`` whose instant is complete.
+
+    An instant counts as complete if it is so at the moment that ``timeline`` shows. The numbers are unknown, with a
+    reason, if Apache Hudi may obey another file. A table without rule files has the number in its properties.
+    """
     files = rule_files(table)
     if not files:
         return numbers_of_property(table.config)

@@ -115,8 +115,9 @@ class BucketRule:
 
     @classmethod
     def parse(cls, instant_time: str, data: bytes, where: str) -> BucketRule:
-        """Return the rule in a file of an instant; ``where`` is the file's path, for errors.
+        """Return the rule that a file of an instant holds: how many buckets which partitions have.
 
+        ``instant_time`` is the instant's requested time, ``data`` the file's bytes, and ``where`` its path, for errors.
         Raises CorruptFileError for a damaged file, and UnsupportedTableError for a rule not known here.
         """
         try:

@@ -71,6 +71,7 @@ def _unescape(text: str) -> str:
         return text
 
     def text_of(match: re.Match[str]) -> str:
+        """Return the character that an escape means; ValueError for a ``u`` without four hex digits behind it."""
         code, letter = match.groups()
         if code is not None:
             return chr(int(code, 16))

@@ -105,9 +105,11 @@ def _best_reading(storage: Storage, folder: str = "") -> _Reading:
 
 
 def _read_once(storage: Storage, folder: str) -> _Reading:
-    """Return the result of reading the properties once, and the backup if there may be one.
+    """Return the result of reading the properties of the table in a folder once, and the backup if there may be one.
 
-    The result is not ``best`` if a change that is under way may have cut the file off.
+    The result is not ``best``, so that the caller reads again, if a change that is under way may have cut the file off.
+    It is ``whole`` if the configuration is that of the file itself, and ``changing`` if there is a backup: a change is
+    under way or was interrupted. ``folder`` is below the root of ``storage``, "" for the root itself.
     """
     path, backup_path = join(folder, PROPERTIES_PATH), join(folder, BACKUP_PATH)
     data = read_properties(storage, path)
@@ -286,12 +288,17 @@ def read_properties(storage: Storage, path: str) -> bytes | None:
 
 
 def _error_without_config(storage: Storage) -> Exception:
-    """Return the error for a root without a configuration: a file, lost properties, another format, or no table."""
+    """Return the error for a path without a table's properties, which says what is at the path instead.
+
+    That is a file, a table whose properties are lost, a table of another format, other files, or nothing. ``storage``
+    has the path as its root.
+    """
     root = storage.uri("")
     content = storage.look("")
     if storage.exists(""):
         return NotATableError(f"{root} is a file, not a Hudi table.", "Give the path of a Hudi table, a folder.")
     if ".hoodie" in content.folders:
+        # Only completed instants prove that there was a table: a failed creation leaves the folder, too.
         names = [
             file.path.rpartition("/")[2] for folder in ("", "/timeline") for file in storage.list(f".hoodie{folder}")
         ]

@@ -51,7 +51,10 @@ class TableConfig:
 
     @classmethod
     def new(cls, settings: TableSettings) -> TableConfig:
-        """Return the configuration of a new table; it notes no index without an index type and a bucket count."""
+        """Return the configuration of a new table; it notes no index without an index type and a bucket count.
+
+        ``settings`` are the caller's, of which None means the default of Apache Hudi.
+        """
         record_key, partition_fields = settings.record_key_fields or (), settings.partition_fields or ()
         typed = settings.partition_types is not None
         generator = settings.key_generator or choose_key_generator(record_key, partition_fields, is_typed=typed)
@@ -227,6 +230,10 @@ class TableConfig:
 
     @property
     def delete_marker(self) -> DeleteMarker | None:
+        """The column, and its value, that mark a row as deleted; None without either.
+
+        The marker of a payload class outranks the properties if that class alone decides how rows are merged.
+        """
         deciding = merge_properties(self.version).deciding(self.properties)
         if deciding is not None and deciding.delete_marker is not None:
             return deciding.delete_marker
@@ -432,7 +439,10 @@ class TableConfig:
         return tuple(part for part in parts if part)
 
     def _check(self, data: bytes, where: str) -> None:
-        """Raise TableConfigError for a file that is cut off or inconsistent, TableVersionError for a newer table."""
+        """Raise TableConfigError for a file that is cut off or inconsistent, TableVersionError for a newer table.
+
+        ``data`` are the bytes of the file that the properties are from, and ``where`` names it in errors.
+        """
         if data and not data.endswith((b"\n", b"\r")):
             raise TableConfigError(
                 f"{where} ends in the middle of a line, as if it had been cut off.",

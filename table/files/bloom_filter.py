@@ -260,7 +260,11 @@ class BloomFilter:
 
     @classmethod
     def decode(cls, text: bytes, code: str = SIMPLE) -> BloomFilter:
-        """Return a footer's filter; `ValueError` if it cannot be read, so that the file may hold any key."""
+        """Return the filter of a file's footer; ValueError, upon which the caller lets the file hold any key.
+
+        ``text`` is the filter in base64, and ``code`` the name of its type: `SIMPLE`, or `DYNAMIC` for a filter that
+        grows by rows.
+        """
         data = memoryview(base64.b64decode(text, validate=True))
         entries = in_row = 0
         if code.upper() == SIMPLE:

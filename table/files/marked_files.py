@@ -22,7 +22,11 @@ _MOST_WARNINGS = 20
 
 
 def marked_files(storage: Storage, rule: SliceRule, instant_time: str) -> list[str]:
-    """Return the data files of an instant that its markers name, sorted; all else that they name is logged."""
+    """Return the data files of an instant that its markers name, sorted; all else that they name is logged.
+
+    The caller may delete these files, so a path stays out unless ``rule``, by which the table names its files, says
+    that the instant may have written it. ``instant_time`` is the requested time.
+    """
     markers = Markers(storage, instant_time)
     marked_paths = sorted({marker.path for marker in markers.read()})
     other_paths = [path for path in marked_paths if not is_data_file_of(rule, instant_time, path)]

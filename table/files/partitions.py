@@ -117,7 +117,10 @@ def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
 
 
 def _relative_partition(storage: Storage, partition_path: str) -> str | None:
-    """Return a partition that lies above or below another in the tree of folders; None if there is none."""
+    """Return a partition above or below ``partition_path`` in the tree of folders; None if there is none.
+
+    The root of the table ("") has none: an unpartitioned table has no other partitions.
+    """
     if not partition_path:
         return None
     names = partition_path.split("/")

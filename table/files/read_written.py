@@ -56,9 +56,9 @@ def write_note(timeline: Timeline, written: Written) -> None:
 
 
 def _note_bytes(written: Written, layout: Layout) -> bytes:
-    """Return the content of a note: a checksum, and what writes say as JSON, in which numbers stand for instants.
+    """Return the content of a note: a checksum, and as JSON which files and file groups some writes made or replaced.
 
-    The numbers are positions in a list of the instants' files.
+    In it, numbers replace instants: positions in a list of the file names that ``layout`` gives the instants.
     """
     instants = sorted(written.instants, key=lambda instant: instant.identity)
     numbers = {instant: number for number, instant in enumerate(instants)}
@@ -93,9 +93,10 @@ def _encoded_logs(logs: Mapping[str, LogWritten], numbers: Mapping[Instant, int]
 
 
 def _written_in_note(data: bytes, layout: Layout) -> Written:
-    """Return what the writes of a note say.
+    """Return which files and file groups the writes of a note made or replaced; ``data`` is what `_note_bytes` returns.
 
-    Raises ValueError if the note is damaged, of a newer release, or names what is no completed instant.
+    ``layout`` parses the names of instants. Raises ValueError if the note is damaged, of a newer release, or names what
+    is no completed instant.
     """
     checksum, _, text = data.partition(b"\n")
     if int(checksum, 16) != zlib.crc32(text):
@@ -196,7 +197,12 @@ def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
 
 
 def note_written(timeline: Timeline) -> None:
-    """Leave a note of what the old writes on a timeline say, if there are many and the last note lacks many of them."""
+    """Leave a note of what the old writes on a timeline say, if there are many and the last note lacks many of them.
+
+    The note is a file below the table with the files and file groups that the writes made or replaced. A process that
+    starts later reads it in place of the writes' bodies. Without it that process is only slower, so a store that fails
+    raises no error.
+    """
     writes, source = timeline.writes, _source_of(timeline)
     if writes and _covers(_NOTED.get(source), writes, writes):
         # This is cheaper to find out than which of the writes are old.

@@ -195,7 +195,11 @@ class ByCompletionTime:
     def slices(
         self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile], completed_at: CompletedAt
     ) -> tuple[FileSlice, ...]:
-        """Return the slices: a log file goes to the newest base file requested before its delta commit completed."""
+        """Return the slices: a log file goes to the newest base file requested before its delta commit completed.
+
+        The slices are in order of time. ``bases`` and ``logs`` are the files of ``group``, in any order, and
+        ``completed_at`` gives the completion time of a delta commit.
+        """
         by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
         if not logs:
             return tuple(FileSlice(group, time, base) for time, base in by_time.items())

@@ -44,7 +44,10 @@ class DeletesFiles:
         return False
 
     def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
-        """Return a request for each file, as Apache Hudi makes it after a listing."""
+        """Return a request to delete each file, as Apache Hudi makes it after a listing.
+
+        ``paths`` are the files, relative to the table's root, that have data of the undone instant.
+        """
         from ...timeline.metadata.models import RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
 
         return [

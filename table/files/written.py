@@ -107,7 +107,10 @@ class Written:
             yield from ((file_id, name) for name in names)
 
     def requested_since(self, first: str) -> Written:
-        """Return what the writes that were requested at a time or later say together."""
+        """Return what the writes requested at the time ``first`` or later say together.
+
+        Callers pass the time of the oldest write on the timeline, so that archived writes leave the answer.
+        """
         earlier = [instant for instant in self.instants if instant.requested_time < first]
         if not earlier:
             return self

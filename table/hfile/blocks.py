@@ -73,7 +73,11 @@ class BlockErrors:
 def read_block(
     data: memoryview, start: int, compression: Compression, wanted: Sequence[Magic], errors: BlockErrors
 ) -> Block:
-    """Return the block that begins at ``start`` in ``data``; raises if it is damaged or of no ``wanted`` kind."""
+    """Return the block that begins at ``start`` in ``data``, the bytes of a file.
+
+    Raises CorruptFileError, which ``errors`` makes, if it is damaged or of no ``wanted`` kind. ``compression`` is that
+    in the file's trailer.
+    """
     if len(data) - start < HEADER_BYTES:
         raise errors.damaged("for it breaks off in its header")
     magic, size, content_size, _, checksum_type, per_checksum, on_disk = _HEADER.unpack_from(data, start)
@@ -110,7 +114,10 @@ def _check_checksums(
 
 
 def _inflated(data: memoryview, size: int, compression: Compression, errors: BlockErrors) -> bytes:
-    """Return a block's content, uncompressed; raises if it does not have the size that the header states."""
+    """Return a block's content, uncompressed, given the bytes behind its header.
+
+    Raises CorruptFileError, which ``errors`` makes, if it does not have ``size`` bytes, as the header states.
+    """
     if compression == Compression.NONE:
         content = bytes(data)
     else:

@@ -231,7 +231,10 @@ def _inside(starts: Integers, sizes: Integers) -> np.ndarray[Any, np.dtype[np.bo
 
 
 def encode(entries: Entries) -> tuple[bytes, Integers]:
-    """Return the bytes of entries, one after the other, and where each begins and the last ends."""
+    """Return the bytes of n entries, one after the other, and n + 1 positions: where each begins and the last ends.
+
+    An entry has the sizes, its key, the constant parts of HBase's keys, and its value.
+    """
     keys, key_sizes = _bytes(entries.keys)
     values, value_sizes = _bytes(entries.values)
     positions = np.concatenate(([0], np.cumsum(key_sizes + value_sizes + FRAME)))

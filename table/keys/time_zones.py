@@ -96,7 +96,10 @@ def _region(name: str) -> ZoneInfo:
 
 @cache
 def _changes(name: str, year: int) -> list[tuple[int, int]]:
-    """Return (moment, offset from then on) for a year's beginning and each change of the offset in the year."""
+    """Return (moment, offset from then on) for a year's beginning and each change of the offset in the year.
+
+    Moments are milliseconds since 1970 in UTC, offsets milliseconds; ``name`` is a region, such as ``Europe/Berlin``.
+    """
     zone = _region(name)
 
     def offset(second_since_epoch: int) -> int:

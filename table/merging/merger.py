@@ -76,6 +76,7 @@ class MergeCounts:
         return bool(self.inserts or self.updates or self.deletes)
 
     def add(self, counts: MergeCounts) -> None:
+        """Add the counts of another merge to these."""
         self.inserts += counts.inserts
         self.updates += counts.updates
         self.deletes += counts.deletes
@@ -148,7 +149,11 @@ class Merger:
             self._copies = StoredCopies.of_keys(self._incoming.column(RECORD_KEY), given_keys)
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows that no incoming row replaces or deletes."""
+        """Yield the base rows that no incoming row replaces or deletes, in the columns that the merger yields.
+
+        An incoming row leaves the base row if that has a greater ordering value. The merger remembers which incoming
+        rows met a base row, and which lost against one: its counts and the arrivals follow from that.
+        """
         probe: KeyProbe | None = None
         ordering = self._spec.ordering(self._incoming)
         for batch in base:

@@ -67,7 +67,11 @@ class Overlay:
         self._removed = 0
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield the base rows that no incoming row deletes; changed rows, marked True, have only the wanted columns."""
+        """Yield the base rows that no incoming row removes, in batches, and whether incoming rows changed the batch.
+
+        Unchanged rows have the columns of ``base``, changed rows only those that the overlay lays. It remembers which
+        incoming rows met a base row, or lost against one, for its counts and arrivals.
+        """
         probe = KeyProbe(self._keys)
         for batch in base:
             positions = probe.find(batch.column(RECORD_KEY))
@@ -198,7 +202,11 @@ class _Chains:
 
     @classmethod
     def of(cls, spec: Judged, rows: pa.RecordBatch) -> _Chains:
-        """Return the chains of a write's rows, or of the entries of logs."""
+        """Return the chains of a write's rows, or of the entries of logs; later rows lie further down in ``rows``.
+
+        ``spec`` says which rows are deletes, and which ordering values they have. A row is on top if no row of its key
+        before it has a greater value.
+        """
         codes = key_codes(rows.column(RECORD_KEY))
         code = np.arange(rows.num_rows, dtype=np.int32) if codes is None else codes
         position = np.argsort(code, kind="stable")

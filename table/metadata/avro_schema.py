@@ -46,7 +46,10 @@ class RecordSchema:
         return pa.schema([field for field in self.fields if not field.name.startswith(META)])
 
     def _plain(self, avro: Any, namespace: str = "") -> Any:
-        """Return a type with those that it names in place of their names."""
+        """Return an Avro type, as parsed JSON, with the definitions of the types that it names in place of their names.
+
+        Names without a dot belong to ``namespace``, that of the record around the type. KeyError for an unknown name.
+        """
         if isinstance(avro, list):
             return [self._plain(branch, namespace) for branch in avro]
         if isinstance(avro, str):

@@ -152,8 +152,10 @@ def _records(
     """Return the record of each column in each file or partition, columns of one type beside each other.
 
     ``kind`` is the type of the records, such as `BOUNDS_OF_FILE`. ``names``, ``key_ends`` and ``rows`` have an entry
-    for each file or partition: its name, what follows the column in its keys, and how many rows it has. The other
-    arguments are as of `partition_bounds_records`.
+    for each file or partition: its name, what follows the column in its keys, and how many rows it has. ``schema`` is
+    the Avro schema of the file group that the records go to, as JSON. ``typed`` adds the types of the values, as the
+    index of version V2 has them. ``tight`` says that the records cover all files of the partitions, and so replace
+    older records, which they otherwise widen.
     """
     bounds = sorted(bounds, key=lambda each: str(each.least.type))
     count, columns = len(names), pa.array([each.column for each in bounds], pa.string())

@@ -123,7 +123,10 @@ class _Counts:
 
 
 def _bounds(records: pa.StructArray, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """Return both bounds in the type of the column, null if a record's type and the column's do not agree."""
+    """Return both bounds in ``kind``, the type of the column, null if a record's type and the column's do not agree.
+
+    A bound is null, too, if it proves nothing: NaN, a text that UTF-16 and bytes order differently, or a cut text.
+    """
     stated = _StatedBounds(records)
     types = pa.types
     if types.is_boolean(kind):

@@ -97,7 +97,10 @@ def _encoded_wrappers(avro: list[Any], array: pa.StructArray) -> Encoded:
 
 
 def _encoded_values(avro: Any, array: pa.Array) -> Encoded:
-    """Return values of the type ``avro``, none of them null, in Avro's encoding."""
+    """Return values of the type ``avro``, none of them null, in Avro's encoding.
+
+    A field that ``array`` lacks, as an older release wrote its records, becomes null, or the default of its type.
+    """
     base = avro if isinstance(avro, str) else avro["type"]
     if base == "record":
         names = {field.name for field in children(array.type)}

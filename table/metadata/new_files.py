@@ -114,7 +114,10 @@ def _content_of_deletes(keys: pa.BinaryArray, partition: str) -> bytes:
 
 
 def metadata_properties(config: TableConfig) -> bytes:
-    """Return the properties of the metadata table of a table of version 8 or 9."""
+    """Return the content of ``hoodie.properties`` of a metadata table; ``config`` is that of its table.
+
+    The table has version 8 or 9.
+    """
     name = f"{config.name}_metadata"
     return format_properties(
         {

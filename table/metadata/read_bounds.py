@@ -20,9 +20,11 @@ _LEAVES_OUT_NAN = "parquet-mr"
 
 
 def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]) -> tuple[int, list[ColumnBounds]]:
-    """Return how many rows a base file has, and the bounds of some columns of canonical types, nulls if it has none.
+    """Return how many rows a base file has, and the bounds of some columns of canonical types, in the columns' order.
 
-    Raises the errors of `BaseFileReader`.
+    A column that the file lacks has no bounds, and a null for each row. Bounds come from the footer, or from the rows
+    if the footer lacks them or may leave out NaN, or if the file has the column in another type. ``path`` is relative
+    to the table's root. Raises the errors of `BaseFileReader`.
     """
     with BaseFileReader(storage, path) as reader:
         footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow

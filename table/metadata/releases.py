@@ -20,7 +20,11 @@ def joined(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _common_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return the type with the fields of both types, at any depth."""
+    """Return the type with the fields of both types, at any depth.
+
+    A struct has the fields of ``kind`` first, then those that ``other`` adds. If flat types differ, ``other`` counts,
+    unless it is the type of nulls.
+    """
     if kind == other or pa.types.is_null(other):
         return kind
     if pa.types.is_struct(kind) and pa.types.is_struct(other):

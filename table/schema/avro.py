@@ -96,7 +96,11 @@ def _nullable(field: pa.Field, name: str, namespace: str) -> Any:
 
 
 def _type(kind: pa.DataType, name: str, namespace: str) -> Any:
-    """Return the Avro type of a column; records and fixed types inside it are named after the column."""
+    """Return the Avro type of the Arrow type of a column, as JSON; UnsupportedTypeError if it has none.
+
+    Records and fixed types inside it have names made of ``name``, the column's, in ``namespace``, that of the record
+    around it.
+    """
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     if kind in _LOGICAL:
@@ -177,7 +181,10 @@ class _Reader:
         return self._type_of(branches[0], type_path), len(avro) > 1
 
     def _type_of(self, avro: Any, type_path: _TypePath) -> pa.DataType:
-        """Return the Arrow type of an Avro type that is no union."""
+        """Return the Arrow type of an Avro type that is no union, given as parsed JSON; raise if Hudi has none.
+
+        ``type_path`` says where the type is used: in errors, and to find names without a namespace.
+        """
         if isinstance(avro, str):
             return self._by_name(avro, type_path)
         base = avro["type"]

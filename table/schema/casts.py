@@ -22,7 +22,10 @@ INT_TO_DOUBLE = "hoodie.pyhudi.schema.int.to.double"
 
 
 def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether `cast` takes a flat type to another; it still refuses single values that do not fit."""
+    """Return whether `cast` converts values of ``from_type``, a flat type, to ``to_type``.
+
+    `cast` may still refuse single values that do not fit.
+    """
     types = pa.types
     if types.is_null(from_type) or from_type == to_type:
         return True

@@ -191,7 +191,10 @@ class _WantedColumn:
         return built
 
     def _list_parts(self, array: pa.Array) -> tuple[Lengths, pa.Array]:
-        """Return the lengths of lists or maps, and their values, without values outside a slice or below a null."""
+        """Return the lengths of lists or maps, and their values in the wanted type, a map's as entries.
+
+        Values outside a slice or below a null are left out; a null list has length 0.
+        """
         kind = self.field.type
         if len(array) == 0:  # Spark 4.0 omits the offsets of an empty list inside other lists
             array = pa.array([], array.type)
@@ -228,7 +231,11 @@ class _WantedColumn:
             )
 
     def _cast(self, array: pa.Array) -> pa.Array:
-        """Return flat values in the wanted type; raises if a value, or the type, does not fit."""
+        """Return flat values in the wanted type; SchemaMismatchError if a value, or the type, does not fit.
+
+        With ``terms.by_value`` each value decides: texts, bigints and floats become the wanted whole numbers if that is
+        exact.
+        """
         kind = self.field.type
         if array.type == kind:
             return array

@@ -159,7 +159,11 @@ class _Evolution:
         return ours
 
     def _wider(self, stored: pa.Field, incoming: pa.Field, path: str) -> pa.DataType:
-        """Return the wider type if the table may take it, else the table's type, to which tasks may have to cast."""
+        """Return the wider type if the table may take it, else the table's type, to which tasks may have to cast.
+
+        ``stored`` is the table's column, and ``incoming`` that of the rows, whose type does not fit into the table's;
+        ``path`` is its dotted name. `_note_difference` lists what the caller then refuses.
+        """
         ours, theirs = stored.type, incoming.type
         roles = tuple(self.roles.get(path, ()))
         # Whether the wider type changes no value, key, folder or order that the table has.

@@ -18,7 +18,11 @@ _COMPLETED = ".schemacommit"
 
 
 def check_history(storage: Storage, *, writing: bool) -> None:
-    """Refuse a table whose columns' names do not identify them, and every write to a table that has a history."""
+    """Refuse a table whose columns' names do not identify them, and every write to a table that has a history.
+
+    A column that Apache Hudi renamed, or whose name another column had before, is such a column. ``writing`` says that
+    the caller will write. Raises UnsupportedTableError; a table without a history passes.
+    """
     histories = [file.path for file in storage.list(FOLDER) if file.path.endswith(_COMPLETED)]
     if not histories:
         return

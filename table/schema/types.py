@@ -31,6 +31,7 @@ def canonical_type(kind: pa.DataType, path: str) -> pa.DataType:
 
     Integers of 8 and 16 bits become int32, as Spark's do in Hudi; timestamps become microseconds, in UTC if they
     have a zone; large, view, fixed-size and dictionary layouts become plain; list elements are named ``element``.
+    ``path`` is the column's dotted name, for errors.
     """
     types = pa.types
     if types.is_dictionary(kind):

@@ -81,6 +81,7 @@ class HistoryFiles(InstantFiles):
         return f"{self.folder} {self.bodies.archive.folder}"
 
     def listed(self) -> tuple[tuple[Instant, ...], bool]:
+        """Return the newest state of each active or archived instant, and whether the timeline has unfinished files."""
         # An instant is in the archive before it leaves the timeline, so the timeline is listed first.
         active, unfinished_files = InstantFiles.listed(self)
         archived = self.bodies.archive.instants()

@@ -61,6 +61,7 @@ class LsmArchive(Archive):
         """
 
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
+            """Return the ``count`` youngest instants in some archive files, outside ``besides``, the youngest first."""
             waiting = sorted(files, key=lambda file: file.greatest)
             by_identity: dict[str, Instant] = {}
             while waiting and count != 0:

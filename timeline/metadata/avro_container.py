@@ -88,7 +88,11 @@ def _without_defaults(kind: Any) -> Any:
 
 
 def _blocks(data: bytes, position: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of records and the bytes of each block, inflated; ValueError for damage."""
+    """Yield the number of records and the bytes of each block, inflated; ValueError for damage or an unknown codec.
+
+    ``data`` is the whole container, ``position`` the byte behind its header, where the sync marker that ends each
+    block begins, and ``codec`` the compression that the header states.
+    """
     if codec not in {b"null", b"deflate"}:
         raise ValueError(f"its codec is {codec!r}, but Apache Hudi compresses no instant")
     sync = data[position : position + _SYNC]

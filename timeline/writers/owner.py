@@ -392,7 +392,12 @@ def stood_still_s(storage: Storage, path: str, modified: float) -> float:
 
 
 def watch(storage: Storage, path: str, modified: float, longest_s: float) -> float:
-    """Poll a file until it changes or was unchanged for ``longest_s``; return its unchanged seconds, 0 if gone."""
+    """Poll a file until it changes or was unchanged for ``longest_s``; return its unchanged seconds, 0 if gone.
+
+    The file is a heartbeat or another sign of a writer whose process lives, ``modified`` its time of change when the
+    caller looked. The store's clock alone says that it is overdue, and may have stepped, so this process's clock
+    decides. After more than ``longest_s`` the writer counts as dead.
+    """
     still_s = stood_still_s(storage, path, modified)
     if still_s <= longest_s:
         logger.warning(
@@ -410,6 +415,7 @@ def watch(storage: Storage, path: str, modified: float, longest_s: float) -> flo
 
 
 def _span_in_words(seconds: float) -> str:
+    """Return a span of time for a message, in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

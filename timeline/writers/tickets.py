@@ -169,7 +169,11 @@ def remove_dead(storage: Storage, patience: Patience) -> None:
 
 
 def _read_ticket(storage: Storage, name: str) -> Ticket | None:
-    """Return a ticket; None if it was given back, is damaged, or is of a later release."""
+    """Return the ticket in the file ``name``; None if it was given back, is damaged, or is of a later release.
+
+    A ticket names the places that a write will change: partitions, and buckets in them. None in place of the partitions
+    means the whole table, None in place of the buckets a whole partition.
+    """
     try:
         data = storage.read(join(FOLDER, name), MOST_OF_A_NOTE)
         content = parse_json(data)

@@ -162,7 +162,11 @@ def carry_out_pending(
 
 
 def _dry_result(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:
-    """Return what a plan made now would merge, and if ``pending`` also what the pending plans merge."""
+    """Return what a plan made now would merge, and if ``pending`` also what the pending plans merge.
+
+    ``service`` makes and reads the plans of one table, and the call began at ``began`` of the monotonic clock. Raises
+    `ConcurrentWriteError` if a restore is pending.
+    """
     timeline = service.table.timeline()
     refuse_restoring(service.kind, timeline)
     plans = [instant for instant in timeline.pending if pending and instant.action == service.action]

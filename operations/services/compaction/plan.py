@@ -131,8 +131,9 @@ def named_slices(
 ) -> tuple[Plan, dict[str, tuple[FileInfo, ...]], Mapping[str, str]]:
     """Return a pending plan's slices without replaced file groups, the files of its partitions, and its extra metadata.
 
-    `executor` is the Java class that plans of this kind may name. Raises `CorruptInstantError`, `MissingFileError` or
-    `UnsupportedTableError`.
+    `instant` is the pending compaction or log compaction, and `timeline` shows it. `executor` is the Java class that
+    plans of this kind may name, None for no class. Raises `CorruptInstantError` for a plan that no process can carry
+    out, `MissingFileError` if a planned file is gone, and `UnsupportedTableError` if only Apache Hudi can carry it out.
     """
     storage = timeline.storage
     compaction_plan = timeline.files.read_compaction_plan(instant)
@@ -166,7 +167,11 @@ def check_complete(
     plan: Plan,
     listings: Mapping[str, tuple[FileInfo, ...]],
 ) -> None:
-    """Raise `CorruptInstantError` if a plan leaves out a log file that completed before it: its rows would be lost."""
+    """Raise `CorruptInstantError` if a plan leaves out a log file that completed before it: its rows would be lost.
+
+    `instant` is the pending compaction whose slices `plan` has, and `timeline` shows it. `listings` has the files of
+    the plan's partitions, by partition path.
+    """
     completed_at, rule = CompletionTimes(timeline), slice_rule(timeline)
     view = FileView(timeline, read_replaced(timeline), listings)
     groups = {partition: view.groups(partition) for partition in listings}
@@ -210,6 +215,7 @@ def _slice_of_operation(
 ) -> FileSlice:
     """Return the slice that an operation of a plan names, with the sizes that the folder's listing has.
 
+    `instant` is the pending compaction of the plan, and `listings` has the files of its partitions, by partition path.
     Raises `CorruptInstantError` if it names files of other file groups, `MissingFileError` if one of its files is
     gone, and `UnsupportedTableError` for a bootstrapped file.
     """

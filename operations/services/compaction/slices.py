@@ -88,7 +88,11 @@ class SliceService(PlannedService[Settings, FileSlice]):
         return written_slices(units, paths)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise `CommitConflictError` if other instants undid or replaced files that the plan merged."""
+        """Raise `CommitConflictError` if other instants undid or replaced files that the plan merged.
+
+        `work` is this compaction in the making, with the moment of its plan, `timeline` is listed now, and `plan` has
+        the slices that were merged. The caller then does not complete the compaction.
+        """
         instants_since = InstantsSincePlan.find(work, timeline)
         logs = (log for file_slice in plan for log in file_slice.logs)
         merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
@@ -98,6 +102,7 @@ class SliceService(PlannedService[Settings, FileSlice]):
             if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.state)
         }
         replaced_groups = replaced_since(timeline, (file_slice.group for file_slice in plan))
+        # The rules of concurrency decide whether a write since the plan is a conflict even if it replaced nothing here.
         write_forbids = bool(replaced_groups or instants_since.writes) and self.forbids(
             WRITE, {Shared.REPLACED: replaced_groups}
         )

@@ -52,7 +52,11 @@ def archive_metadata(table: Table, settings: ArchiveSettings) -> int:
 
 
 def _archivable(slices: MetadataSlices, settings: ArchiveSettings) -> Sequence[Instant]:
-    """Return the oldest completed instants that neither timeline and no file needs, in order of requested time."""
+    """Return the oldest completed instants that neither timeline and no file needs, in order of requested time.
+
+    The instants are those of the metadata table, whose timeline and files `slices` has, with the timeline of the table
+    itself. At least `settings.min_commits` delta commits stay. Before the first compaction nothing is archived.
+    """
     timeline, of_table = slices.timeline, slices.metadata.of_table
     last_compaction = slices.metadata.last_compaction
     if last_compaction is None or is_being_undone(of_table):

@@ -120,7 +120,11 @@ def _slices_before(group: FileGroup, earliest: str) -> Sequence[FileSlice]:
 
 
 def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> MetadataSteps:
-    """Return the steps that delete the files, and make all files of the clean's instant."""
+    """Return the steps that delete the files, and make all files of the clean's instant.
+
+    `plan` has the files to delete. The instant is one of the metadata table of `table`, later than all instants on both
+    timelines, which `slices` has.
+    """
     files = slices.timeline.files
     time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")
     completion_time = time_after(table, slices.metadata.of_table, time)
@@ -139,7 +143,11 @@ def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> Metadat
 
 
 def _requested_body(table: Table, plan: MetadataClean, last_completed: str) -> CleanerPlan:
-    """Return the body of the requested clean, which names the deleted files; `last_completed` is a requested time."""
+    """Return the body of the requested clean, which names the deleted files; `last_completed` is a requested time.
+
+    It is that of the newest completed instant of the metadata table, whose files `plan` has by partition. The `table`
+    makes full URIs of their paths.
+    """
     from ....timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
     first_kept = plan.earliest
@@ -160,7 +168,10 @@ def _requested_body(table: Table, plan: MetadataClean, last_completed: str) -> C
 
 
 def _completed_body(plan: MetadataClean, time: str, last_completed: str) -> CleanMetadata:
-    """Return the body of the completed clean."""
+    """Return the body of the completed clean, which names the files of the `plan` as deleted.
+
+    `time` is the requested time of the clean, `last_completed` that of the newest instant that was complete before.
+    """
     from ....timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415 (as above)
 
     partitions = {}

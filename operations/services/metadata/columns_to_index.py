@@ -50,7 +50,11 @@ def bounded_columns(seen: SeenTable) -> list[str]:
 def _refuse_unbounded(
     config: TableConfig, path: str, schema: pa.Schema, bounded: Sequence[str], named_columns: Sequence[str]
 ) -> None:
-    """Raise `MissingColumnError` or `InvalidOptionError` for a named column that has no bounds."""
+    """Raise `MissingColumnError` or `InvalidOptionError` for a named column that has no bounds.
+
+    The user named the columns ``named_columns``; the table at ``path`` has those of ``schema``, and can keep the least
+    and greatest values of the ``bounded`` columns.
+    """
     for name in named_columns:
         if name in _ALWAYS or name in bounded:
             continue

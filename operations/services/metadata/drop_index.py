@@ -41,6 +41,11 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
     All depend on ``files``, ``partition_stats`` on ``column_stats``, and secondary indexes on a record index. To drop a
     record index also notes in the properties where keys are unique. A pending indexing of such a partition is given up.
 
+    Args:
+        storage: The store at the table's path.
+        name: The partition, such as ``column_stats``.
+        dry_run: Change nothing; the result names the partitions that a call would drop.
+
     Raises:
         InvalidOptionError: The table has no such partition.
         ConcurrentWriteError: Other software keeps changing the table's properties.
@@ -101,7 +106,11 @@ def _give_up_indexings(table: Table, names: Collection[str]) -> list[PendingInde
 
 
 def _remove_definitions(table: Table, names: Collection[str]) -> str:
-    """Remove the definitions of dropped indexes; return why they stay if their file is damaged, else an empty text."""
+    """Remove the definitions of dropped indexes; return why they stay if their file is damaged, else an empty text.
+
+    `names` are the dropped partitions of the metadata table. They are out of use already, so a damaged file does not
+    fail the call: the caller reports the reason.
+    """
 
     def build(timeline: Timeline) -> MetadataSteps | None:
         """Return the step that removes the definitions; None if there are none to remove."""
@@ -111,6 +120,7 @@ def _remove_definitions(table: Table, names: Collection[str]) -> str:
             return None
         changed = new_definitions(table.storage, dict.fromkeys(gone_names))
         step = ReplaceFile(changed.path, changed.content, changed.replaces)
+        # The steps need the time of an instant, though they make no file of it.
         unnamed = Instant(time_after(table, timeline), INDEXING, State.REQUESTED)
         return MetadataSteps(unnamed, FirstSteps((step,)))
 

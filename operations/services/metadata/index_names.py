@@ -19,10 +19,17 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def needed_partitions(name: str, columns: Sequence[str] | None, config: TableConfig, path: str) -> tuple[str, ...]:
-    """Return the partitions that an index needs, its own included, in the order in which they are built.
+    """Return the metadata table's partitions that an index needs, its own included, in the order to build them.
 
-    Raises `InvalidOptionError` for an index that pyhudi does not build, and `UnsupportedTableError` for a table that
-    cannot have the index.
+    Args:
+        name: The index that the user asks for: files, column_stats or partition_stats.
+        columns: The columns that the user wants to be indexed; None if the call named none.
+        config: The table's properties, by which the table can have the index or not.
+        path: The table's, for the errors.
+
+    Raises:
+        InvalidOptionError: pyhudi does not build the index, or the call named columns for an index without columns.
+        UnsupportedTableError: The table cannot have the index.
     """
     if name not in KEPT:
         raise InvalidOptionError(

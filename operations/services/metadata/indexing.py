@@ -68,14 +68,17 @@ def begin_indexing(
 ) -> BegunIndexing | None:
     """Request an indexing of the wanted partitions that are not in use, and return it as begun; None if all are in use.
 
-    `columns` are those whose bounds are kept, None for Apache Hudi's default. Raises `ConcurrentWriteError` beside
-    another indexing, and what `columns_to_index` raises.
+    An indexing is the instant that builds partitions of the metadata table of ``table``. `means` are the memory, time
+    and executor that it may use, and the patience with writers that are silent. `columns` are those whose bounds are
+    kept, None for Apache Hudi's default. Raises `ConcurrentWriteError` beside another indexing whose process lives,
+    and what `columns_to_index` raises.
     """
     storage = table.storage
     dead = dead_indexings(table, table.timeline(), means.patience)
     given_up_times = {indexing.instant.requested_time for indexing in dead}
     builds_bounds = COLUMN_STATS in not_in_use(wanted, table.config.metadata_partitions)
     indexed = columns_to_index(SeenTable.now(table), columns) if builds_bounds else ()
+    # What the newest round of the decision builds: another process may build some of the wanted partitions first.
     chosen_names: list[tuple[str, ...]] = [()]
 
     def plan(timeline: Timeline) -> IndexPlan:
@@ -173,13 +176,16 @@ class Indexing:
         )
 
     def _build_and_complete(self, work: Transaction, names: tuple[str, ...]) -> tuple[Built, Instant]:
-        """Build and complete the indexing, again if an instant was undone meanwhile; return what was built.
+        """Build partitions of the metadata table, and complete the indexing; return what was built, and the instant.
 
-        Raises `ConcurrentWriteError` if another process gave the indexing up, or if instants keep being undone.
+        ``work`` is the indexing, already requested, and ``names`` are its partitions. If a rollback or restore undid an
+        instant that the build read, this builds again. Raises `ConcurrentWriteError` if another process gave the
+        indexing up, or if instants keep being undone.
         """
         pending = work.inflight
         start(self.table, pending)
         if not work.storage.exists(self.table.instants.path(pending.at(State.REQUESTED))):
+            # Another process gave the indexing up meanwhile, so the new inflight file must not stay.
             remove_file(self.table, pending)
             raise self._given_up_error(pending)
         for _ in range(_BUILDS):
@@ -194,6 +200,7 @@ class Indexing:
                 logger.info("table %s: an instant was undone meanwhile; building again", self.table.path)
                 continue
             if completion is None or not set(names) <= set(load_config(self.table.storage).metadata_partitions):
+                # The instant is gone, or its partitions did not come into use.
                 raise self._given_up_error(pending)
             return built, completion.instant
         raise ConcurrentWriteError(

@@ -104,9 +104,11 @@ def upkeep_where_due(storage: Storage, upkeep: Upkeep, patience: Patience) -> Se
 def keep_up(storage: Storage, upkeep: Upkeep, *, dry_run: bool = False) -> ServiceResult:
     """Merge all log files of a metadata table, delete slices that nothing needs, and archive its oldest instants.
 
-    A damaged partition goes out of use, as it does in a write that finds the damage. Otherwise it would grow for ever,
-    and instants of the table would wait for its compaction. With `dry_run` the result says what would be merged.
-    Raises `PyHudiError`; a later call does the rest.
+    ``storage`` is that of the table to which the metadata table belongs. ``upkeep`` are the settings of the services
+    that may follow a write: here those of the clean and of the archiving count. With `dry_run` the result says what
+    would be merged. A damaged partition goes out of use, as it does in a write that finds the damage. Otherwise it
+    would grow for ever, and instants of the table would wait for its compaction. Raises `PyHudiError`; a later call
+    does the rest.
     """
     began, table = time.monotonic(), open_table(storage)
     check_supported(table.config, table.path, writing=True)

@@ -179,7 +179,10 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
 
 
 def _dry_result(table: Table, dead: Sequence[Instant]) -> ServiceResult:
-    """Return the result of a dry run: what a repair would move, roll back and delete."""
+    """Return the result of a dry run: what a repair would move, roll back and delete, and which files would stay.
+
+    `dead` are the pending writes of the table, whose writers all count as dead: a repair rolls them back.
+    """
     properties, orphans = _files_of_broken_change(table.storage), find_orphans(table.storage)
     undone = find_undone(table)
     return ServiceResult(

@@ -223,9 +223,15 @@ class RescaleInstant:
     def _divide(
         self, instants_beside: InstantsBeside, rescale: Rescale, partitions: Sequence[str], work: Transaction
     ) -> tuple[ServiceResult, Made]:
-        """Divide the rows; return the result of the instant, and what completes the instant.
+        """Divide the rows among the new buckets; return the result of the instant, and what completes the instant.
 
         The watermark of the returned transaction is the moment at which the rows were read.
+
+        Args:
+            instants_beside: The other instants, for some of which the rescale waits before it reads.
+            rescale: The new number of buckets, and the partitions that get it.
+            partitions: The partitions that the table had when the call looked.
+            work: The claimed instant of the rescale, which is only requested yet.
         """
         timeline = instants_beside.begin_reading(work)
         work = replace(work, watermark=timeline.watermark())

@@ -46,7 +46,9 @@ def rescale_buckets(
 ) -> ServiceResult:
     """Bring ``partitions``, None for all, to ``n`` buckets each; partitions that have ``n`` buckets stay as they are.
 
-    With ``whole_table`` one instant takes all partitions, as always in table versions without rules. Raises
+    ``means`` are the memory, time and executor that the service may use. With ``dry_run`` it changes nothing, and the
+    result says what it would do. With ``whole_table`` one instant takes all partitions, as always before table version
+    9, the first in which Apache Hudi reads rules that give single partitions their own numbers of buckets. Raises
     `InvalidOptionError` for an impossible number or partition, `UnsupportedTableError` for a table without simple
     buckets, `ConcurrentWriteError` and `CommitConflictError` if other instants keep the rescale out, and
     `BucketMisfitError` if a file holds rows of other buckets. Partitions that were rescaled before the error stay so.

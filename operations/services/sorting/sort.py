@@ -53,8 +53,10 @@ def sort(
     """Sort the rows of the base files of some partitions, None for all, unless they are in that order already.
 
     Args:
+        means: The memory, time and executor that the sort may use.
         by: The sort columns; None for the table's. An empty list removes the table's order.
         curve: None for the table's curve, or for the linear order if `by` names columns.
+        dry_run: Whether the result only says what would be sorted, and nothing changes.
 
     Raises:
         MissingOptionError: Neither the call nor the table names columns.
@@ -64,7 +66,7 @@ def sort(
     began = time.monotonic()
     table = open_for_service(storage)
     if is_unnoted(table.config):
-        # This raises for consistent hashing, whose tables pyhudi does not write.
+        # No property names the index. This raises for consistent hashing, whose tables pyhudi does not write.
         has_bucket_rules(storage)
     if by is not None and not by:
         _note_order(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
@@ -126,8 +128,12 @@ class SortingCompaction(Compaction):
 
 
 def _rewrite(table: Table, means: Means, unsorted: UnsortedSlices) -> ServiceResult:
-    """Sort a copy-on-write table in place, and return the result."""
-    # If no property names the index and the key encoding, the new files have those of the old files.
+    """Sort a copy-on-write table in place, and return the result.
+
+    `means` are the memory, time and executor that the sort may use, and `unsorted` finds the slices to sort.
+    """
+    # If no property names the index and the key encoding, the new files have those of the old files. They get bloom
+    # filters, as Apache Hudi writes them if it knows no index.
     inferred = with_inferred_key_encoding(with_inferred_index(table))
     if means.output.bloom_filter is None and inferred.config.index_type != table.config.index_type:
         means = replace(means, output=replace(means.output, bloom_filter=True))

@@ -55,7 +55,12 @@ class VersionStep:
         return self.copies and table.config.table_type == key.MERGE_ON_READ
 
     def refuse(self, table: Table) -> None:
-        """Raise `UnsupportedTableError` for a table that cannot be carried over whole."""
+        """Raise `UnsupportedTableError` for a table that this step cannot bring whole to the version ``after``.
+
+        That is a table that pyhudi does not support, or with instants that an interrupted upgrade left; with a property
+        that the other version lacks; with log files that pyhudi cannot merge first; or, in a downgrade, with different
+        numbers of buckets.
+        """
         refuse_newer_format(table.config, table.path)
         refuse_instants_left_by_upgrade(table)
         check_supported(table.config, table.path, writing=False)

@@ -166,7 +166,11 @@ class AvroPositions:
         return struct_array(kind, len(branch), valid, columns)
 
     def _value(self, avro: Any, kind: pa.DataType, wanted: bool) -> pa.Array | None:
-        """Return the next value of each row, which no union wraps; None if it is not wanted."""
+        """Return the next value of each row, which no union wraps, and move behind it; None if it is not wanted.
+
+        ``avro`` is the value's type, a name or the JSON of a schema, and ``kind`` the same in Arrow. Raises ValueError
+        for a number that is too large for its type.
+        """
         base = avro if isinstance(avro, str) else avro["type"]
         if not isinstance(base, str):
             return self._value(base, kind, wanted)
@@ -205,7 +209,12 @@ class AvroPositions:
         return pa.array(octets.view("<f4" if base == "float" else "<f8")[:, 0])
 
     def _lists(self, avro: Any, items: pa.Field, kind: pa.DataType, wanted: bool) -> pa.Array | None:
-        """Return the next list of each row: its items come in blocks, each with their number in front, and then a 0."""
+        """Return the next list of each row: its items come in blocks, each with their number in front, and then a 0.
+
+        ``avro`` is the Avro type of an item, ``items`` the same in Arrow, and ``kind`` the Arrow type of the lists or
+        maps. If they are not ``wanted``, only the positions move, and the result is None. Raises `TooManyError` for a
+        very long list, upon which the caller decodes the rows one by one.
+        """
         list_of_item, parts = [np.zeros(0, dtype=np.int64)], [pa.array([], items.type)]
         open_lists = np.arange(len(self.at))
         while len(open_lists):

@@ -77,7 +77,10 @@ def _nullable_values(array: pa.Array, nullable: bool) -> Encoded:
 
 
 def _encoded_values(array: pa.Array) -> Encoded:
-    """Return values, none of them null, each in Avro's encoding of its type."""
+    """Return the values of a plain array, none of them null, each in Avro's encoding of its type.
+
+    Values inside structs, lists and maps may be null. Raises ValueError for a type that no table has.
+    """
     types, kind = pa.types, array.type
     if len(array) == 0:  # pyarrow leaves out buffers then
         return Encoded(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))

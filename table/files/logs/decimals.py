@@ -25,7 +25,10 @@ def shortest(rows: Octets) -> Encoded:
 
 
 def decimals(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
-    """Return decimals of nullable bytes of any lengths; `ValueError` if a value does not fit into the type."""
+    """Return decimals of the type ``kind``, null if the bytes are; `ValueError` if a value does not fit into the type.
+
+    ``array`` is binary: each value has the unscaled number, the highest byte first, in one to sixteen bytes.
+    """
     values = slices(array.drop_null())
     is_too_long = np.maximum(values.lengths - _WIDTH, 0)
     if (values.lengths == 0).any() or is_too_long.any():

@@ -118,7 +118,11 @@ def _encode_values(array: pa.Array) -> Encoded:
 
 
 def _wrap(array: pa.Array) -> tuple[int, Encoded]:
-    """Return the number of the wrapper that Apache Hudi reads for a type, and the values as it holds them."""
+    """Return the number of the wrapper that Apache Hudi reads for a type, and the values as it holds them.
+
+    ``array`` has ordering values, none of them null. A wrapper is a record of one field, one record for each type; the
+    block has its number before each value.
+    """
     types, kind = pa.types, array.type
     if types.is_boolean(kind):
         return _BOOLEAN, fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
@@ -199,8 +203,11 @@ def _count_and_start(content: bytes, size: int) -> tuple[int, int]:
 def _alike(body: bytes, count: int) -> list[pa.Array] | None:
     """Return the columns of deletes that are all of one partition and have values of one type, as in most blocks.
 
+    The columns are the keys, the partitions, and the ordering values as structs with a field for each wrapper, the
+    record of one type. ``body`` has the ``count`` deletes and the end of their list.
+
     The bytes that they share separate each key from its value, and the next key follows. None unless every part between
-    those bytes is exactly that, which leaves no other reading.
+    those bytes is exactly that, which leaves no other reading; the caller then decodes delete by delete.
     """
     layout = _first_record(body) if count else None
     if layout is None:
@@ -259,7 +266,10 @@ def _one_by_one(body: bytes, count: int) -> list[pa.Array]:
 
 
 def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield all records of a block, some thousand at a time; ValueError if they do not end where it ends."""
+    """Yield all records of a block, some thousand at a time; ValueError if they do not end where it ends.
+
+    ``body`` is the block's content after ``count``, the number of its records.
+    """
     if count == 0:
         if body:
             raise ValueError("bytes follow its records")

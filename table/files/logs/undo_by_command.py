@@ -66,7 +66,10 @@ class AppendsCommands(TakesBlocksBack):
     """The way of table version 6. Apache Hudi can carry out its plans, and it can carry out those of Apache Hudi."""
 
     def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
-        """Return a request for each base file, and one for each slice with log files of the undone instant."""
+        """Return a request for each base file, and one for each slice with log files of the undone instant.
+
+        ``paths`` are the files, relative to the table's root, that have data of the instant.
+        """
         from ....timeline.metadata.models import RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
 
         blocks: dict[_NamedSlice, dict[str, int]] = {}
@@ -137,7 +140,10 @@ def _logs_of_slices(storage: Storage, named_slices: Collection[_NamedSlice]) -> 
 def _take_blocks_back(
     storage: Storage, instant_time: str, left_logs: Collection[str], logs: Sequence[LogFile]
 ) -> frozenset[str]:
-    """Append a command to a slice if blocks of an instant need it, and return the log files that may then go.
+    """Append a rollback command to a file slice if blocks of ``instant_time`` need it; return the log files to delete.
+
+    The command makes readers pass over the blocks of that undone instant in files that also have blocks of others. A
+    file that has blocks of that instant alone can go.
 
     ``logs`` are all log files of the slice: the writer may have continued in files of other names. ``left_logs`` are
     log files that it made. A file among them goes, too, if its writer tore the first block.
