@@ -60,7 +60,8 @@ class ParsedTwiceIndex(BucketIndex):
     def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the bucket of each key; stored rows decide if the two releases choose different buckets.
 
-        Raises `BucketMisfitError` if they do not tell which of the two buckets it is.
+        Apache Hudi 0.x and 1.x parse some record keys differently. Without ``parts``, the values of the key's columns,
+        record keys are parsed. Raises `BucketMisfitError` if stored rows do not tell which of the two buckets it is.
         """
         first, second = (self._index_of_release(release) for release in _RELEASES)
         buckets = first.buckets_in(paths, record_keys, parts)

@@ -103,6 +103,7 @@ class CommandOutput:
         ``stored`` are rows of the user's, whose values are shown as they are; counts and sizes are shown for people.
         """
         if stored:
+            # Else a short float would show the digits of its double, as 0.10000000149 for 0.1.
             table = with_short_floats(table)
         if self.as_json:
             for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):

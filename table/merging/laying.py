@@ -54,7 +54,11 @@ class PartialMerge:
         return Overlay(self.spec, rows, self.given, list(self.columns))
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the rows in the order in which they are laid over each other; None if all keys differ."""
+        """Return the rows in the order in which they are laid over each other; None if all keys differ.
+
+        Rows of a key come in the order of their ordering values. A row without one, such as a delete, comes after all
+        rows before it, so ordering values count only between two such rows.
+        """
         stood = self.spec.stood(rows)
         if stood is not None:
             rows = rows.take(pa.array(np.argsort(stood, kind="stable")))

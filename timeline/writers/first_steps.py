@@ -122,10 +122,14 @@ def spelled(first: Sequence[FirstSteps]) -> list[dict[str, Any]]:
 
 
 def parse_first(groups: Sequence[Mapping[str, Any]]) -> tuple[FirstSteps, ...]:
-    """Return the steps in the JSON of a decision; ValueError, TypeError or KeyError if it is malformed."""
+    """Return the steps of each follower in the JSON of a decision, in the order in which they are taken.
+
+    Raises ValueError, TypeError or KeyError if the JSON is malformed.
+    """
     return tuple(
         FirstSteps(
             tuple(map(_parse_step, group["steps"])),
+            # A property that is to be removed has the value None.
             parse_properties(group["outOfUse"], none=True),
             tuple(map(str, group.get("drops", ()))),
             tuple(map(str, group.get("adds", ()))),

@@ -158,9 +158,11 @@ class InstantsBeside:
         kind = kind_of(instant.action)
         if instant.action in COMPACTING:
             shared = all_shared({Shared.PARTITION: instant.identity in planning_holders})
+            # Whether its process lives matters only for a compaction that is begun in a partition of the rescale.
             their_state = self._state_of(instant) if shared and self._is_begun(instant) else Known.PENDING
             return Meeting(RESCALE, kind or COMPACTION, their_state, shared)
-        # Without the names of its file groups, a clustering may hold any partition.
+        # A replacecommit with a plan is a clustering, too. Without the names of its file groups, a clustering may hold
+        # any partition.
         names_groups = says_what_it_holds(timeline, instant)
         if names_groups or kind is CLUSTERING:
             shared = all_shared(
@@ -171,7 +173,7 @@ class InstantsBeside:
             return None
         their_state = self._state_of(instant)
         if self.own_time and instant.requested_time > self.own_time and their_state is not Known.FOREIGN:
-            # A write that began later looks for the rescale itself.
+            # A write that began later looks for the rescale itself, unless it is of another engine.
             return None
         theirs: InstantKind = WRITE
         if their_state is not Known.FOREIGN and rescale_of(timeline, instant) is not None:

@@ -104,7 +104,9 @@ def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tup
 def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> list[RescaleUnit]:
     """Return the units of one partition's slices; raises `UnsupportedTableError` if a file id names no bucket.
 
-    The path ``table`` names the table in the error.
+    A bucket is the hash of a key modulo the number of buckets. So old buckets with one remainder modulo
+    `change.classes` give their rows to the same new buckets, and to no others: each such class is a unit. If the change
+    shuffles, each slice is a unit instead. The path ``table`` names the table in the error.
     """
     by_class: dict[int, list[FileSlice]] = {}
     for file_slice in slices:
