@@ -38,7 +38,7 @@ UPSERT, TEN, TEN_ON_S3, WIDE = (
 )
 FIRST, LAST, LOAD = "the first 500 batches of a row, s", "the last 500", "first load"
 # A write in turns with its twin, and a small write, whose median counts.
-TURNS, SMALL = 3, 40
+TURNS, SMALL = 7, 40
 PART = 500
 Figures = dict[str, dict[str, float]]
 
