@@ -235,7 +235,7 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
 def _with_operation(mode: Mode, of_table: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a write, whose operation is mode upsert, else the user's, else the default for the key.
 
-    ``of_table`` has the options that other arguments of the call stand for, with that default.
+    ``of_table`` has the options that the other arguments of the call set, with that default.
     """
     operation_names = [name for name in options if name.lower() in OPTIONS["operation"].keys]
     if mode == "upsert":

@@ -175,7 +175,7 @@ class _StoredKeys:
         """Return whether each key is stored in the bucket of ``buckets`` at its position."""
         are_stored = np.zeros(len(buckets), np.bool_)
         codes = doubts.paths.indices.to_numpy(zero_copy_only=False)
-        # Each number stands for a partition and one of its buckets.
+        # Each number is that of a pair: a partition and one of its buckets.
         places = codes.astype(np.int64) << 32 | buckets
         for place in np.unique(places).tolist():  # O(file groups)
             stored = self._keys_of_partition(doubts.named[place >> 32]).get(place & 0xFFFFFFFF)

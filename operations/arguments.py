@@ -209,7 +209,7 @@ def checked(call: Called) -> Called:
             value = bound.arguments[key]
             if parameters[key].kind is inspect.Parameter.VAR_POSITIONAL:
                 bound.arguments[key] = tuple(check(CallArgument(shown, key, each)) for each in value)
-            # If None is the default, None means that the argument is left out.
+            # If None is the default, a caller who gives None leaves the argument out.
             elif value is not None or parameters[key].default is not None:
                 bound.arguments[key] = check(CallArgument(shown, key, value))
         return call(*bound.args, **bound.kwargs)

@@ -13,12 +13,10 @@ from collections.abc import Mapping
 
 from ..errors import OptionConflictError, UnsupportedTableError
 from ..storage.base import join
-from ..timeline.instants import WRITE_ACTIONS, Instant, State
+from ..timeline.instants import UNDO_ACTIONS, WRITE_ACTIONS, Instant, State
 from ..timeline.metadata.codec import InstantBody
 from ..timeline.pending_undo import on_the_way_out
 from .table import Table
-
-_UNDOES = frozenset({"rollback", "restore"})
 
 
 def instants_left_by_upgrade(table: Table) -> tuple[str, ...]:
@@ -105,9 +103,9 @@ def archived_or_undone(table: Table, besides: frozenset[str] = frozenset()) -> f
     timeline, archived = table.timeline(), table.archive.instants()
     undone = set(on_the_way_out(timeline))
     for instant in timeline.completed:
-        if instant.action in _UNDOES and instant.identity not in besides:
+        if instant.action in UNDO_ACTIONS and instant.identity not in besides:
             undone.update(timeline.files.read_undone(instant))
-    undos = [instant for instant in archived if instant.action in _UNDOES and instant.identity not in besides]
+    undos = [instant for instant in archived if instant.action in UNDO_ACTIONS and instant.identity not in besides]
     for instant, data in table.archive.bodies(undos).items():
         undone.update(_undone_by(table, instant, data))
     # Undos name times alone, and identities have the action, too.

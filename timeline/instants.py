@@ -15,6 +15,7 @@ class State(IntEnum):
 
 
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
+UNDO_ACTIONS = frozenset({"rollback", "restore"})
 
 # A table service completes under the action of the equivalent write (Apache Hudi's InstantComparatorV2).
 _GROUPS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}

@@ -138,7 +138,7 @@ class _Constant:
             suffixes = ("", "L")
         elif _POINT.fullmatch(self.text) and "E" not in self.text:
             suffixes = ("BD",)
-        # Spark compares each of them with the column as decimals, so one name stands for the types.
+        # Spark compares each of them with the column as decimals, so all have the name of one type.
         for suffix in suffixes:
             yield Literal(Decimal(self.text), self.as_sql(suffix), "decimal", "decimal", "decimal")
 

@@ -152,7 +152,7 @@ def _cast(value: Column, from_type: T.DataType, to_type: T.DataType, error_start
 def _cast_inside(value: Column, from_type: T.DataType, to_type: T.DataType, error_start: str) -> Column:
     """Return a nested value with the values inside of it cast one by one; `_may_cast` says that both have one shape.
 
-    The arguments are as of `_cast`. The keys of a map stay as they are.
+    The arguments are as of `_cast`.
     """
     if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
         fields = [

@@ -49,7 +49,7 @@ def without_shared_keys(keyed: DataFrame, work: Tagging) -> DataFrame:
         return keyed
     fields = config.record_key_fields
     texts = text_keys(keyed, fields)
-    # Texts that stand for null and for an empty text in a key.
+    # A key has these texts in the place of a null and of an empty text.
     may_share = [column.isin(NULL_KEY, EMPTY_KEY) for column in texts.values()]
     for name, column in texts.items():
         # A key is ``a:1,b:2``, so a text with ``,b:`` in it can make the key of other texts.

@@ -70,7 +70,7 @@ def take_steps(
     made and deleted since. Raises `AsideFileGoneError`, and `TableConfigError` if a file to be made exists with other
     bytes.
     """
-    begun_s = time.monotonic()
+    looked_s = time.monotonic()
     change_partitions(storage, drops=first_steps.drops, binds=is_binding)
     # Delete consecutive files in one call.
     for deletes, steps in groupby(first_steps.steps, lambda step: isinstance(step, DeleteFile)):
@@ -78,10 +78,10 @@ def take_steps(
             storage.delete(*(step.path for step in steps))
         else:
             for step in steps:
-                if time.monotonic() - begun_s >= LATE_S:
+                if time.monotonic() - looked_s >= LATE_S:
                     if not is_binding():
                         return
-                    begun_s = time.monotonic()
+                    looked_s = time.monotonic()
                 _take_step(storage, instant_time, step)
     change_partitions(storage, adds=first_steps.adds, begins=first_steps.begins, binds=is_binding)
 

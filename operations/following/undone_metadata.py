@@ -19,7 +19,7 @@ from ...table.files.file_group import data_file
 from ...table.metadata.metadata_table import FOLDER, MetadataTable, begins_partitions, instants_of_metadata
 from ...table.table import Table
 from ...timeline.held import COMPACTING
-from ...timeline.instants import Instant, State
+from ...timeline.instants import UNDO_ACTIONS, Instant, State
 from ...timeline.timeline import Timeline
 from .metadata_commit import ACTION
 
@@ -27,7 +27,6 @@ logger = logging.getLogger("pyhudi")
 
 INDEXING = "indexing"
 _COMPACTED = "commit"
-_UNDOES = frozenset({"rollback", "restore"})
 
 
 def take_back(table: Table, times: Collection[str]) -> None:
@@ -129,13 +128,13 @@ def _take_back_published_again(table: Table, metadata: MetadataTable) -> bool:
     It returns whether there were any. Apache Hudi would trust them, because the rollback names the write.
     """
     timeline = metadata.of_table
-    undos = [each for each in timeline.completed if each.action in _UNDOES]
+    undos = [each for each in timeline.completed if each.action in UNDO_ACTIONS]
     if not undos:
         return False
     newest_undo = max(each.requested_time for each in undos)
 
     def may_be_undone(time: str) -> bool:
-        return time < newest_undo and timeline.find(time) is None and not timeline.is_committed(time)
+        return time < newest_undo and _is_absent(time, timeline)
 
     times = [each.requested_time for each in metadata.timeline.completed if each.action == ACTION]
     candidates = frozenset(filter(may_be_undone, times))
@@ -159,8 +158,13 @@ def _take_back_published_again(table: Table, metadata: MetadataTable) -> bool:
 
 
 def _absent_times(times: Iterable[str], timeline: Timeline) -> list[str]:
-    """Return the times at which the table has no instant, neither on the timeline nor committed before it."""
-    return [time for time in times if timeline.find(time) is None and not timeline.is_committed(time)]
+    """Return the times at which the table has no instant (`_is_absent`)."""
+    return [time for time in times if _is_absent(time, timeline)]
+
+
+def _is_absent(time: str, timeline: Timeline) -> bool:
+    """Return whether the table has no instant of a time, neither on the timeline nor committed before it."""
+    return timeline.find(time) is None and not timeline.is_committed(time)
 
 
 def _is_of_table(instant: Instant) -> bool:

@@ -145,7 +145,7 @@ class _Pairs:
 
     def look(self, rows: Positions, codes: Buckets) -> PairState:
         """Return the state of each wanted pair of a row and a file group, which must be among the pairs."""
-        # One number stands for a pair, so that the pairs can be sorted and searched.
+        # Each pair has one number, so that numpy can sort and search the pairs.
         pairs = self.rows * self.width + self.codes
         order = np.argsort(pairs, kind="stable")
         at = order[np.searchsorted(pairs[order], rows * self.width + codes)]

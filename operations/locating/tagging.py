@@ -403,7 +403,7 @@ class CopiesElsewhere:
         counted = table.group_by("key").aggregate([("path", "min"), ("path", "max")])
         spread = counted.filter(pc.less(counted.column("path_min"), counted.column("path_max")))
         if spread.num_rows:
-            # The first key with rows for several partitions stands for all in the error.
+            # The error names the first key with rows for several partitions.
             row = pc.index(keyed.record_keys, spread.column("key")[0]).as_py()  # O(1)
             paths = (spread.column(name)[0].as_py() for name in ("path_min", "path_max"))  # one value, for the error
             own_path = keyed.paths[row].as_py()  # one value, for the error

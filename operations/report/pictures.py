@@ -145,7 +145,7 @@ def _legend(quantity: str, most: float) -> str:
 def _heat_table(figures: ReportFigures, column: str) -> str:
     """Return the HTML table beneath the grids, in which a partition has one head for all its rows.
 
-    ``column`` is what a column of a grid stands for, in words.
+    ``column`` says in words what a column of a grid shows.
     """
     grid = figures.heat
     by_row: dict[int, list[str]] = {}

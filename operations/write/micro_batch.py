@@ -72,7 +72,7 @@ def run_batch_task(
 
 
 def no_rows(plan: WritePlan, batch: StreamBatch) -> BatchResult:
-    """Return the result that stands for a task if a micro-batch has none; without a query's id it gets no write id."""
+    """Return a result for a micro-batch without a task; without a query's id the batch gets no write id."""
     plan = as_batch(plan, batch) if batch.query_id else plan
     return BatchResult(plan, batch, TaskResult(WriteToken(0, 0, 0)))
 

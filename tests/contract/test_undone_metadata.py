@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement, count
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,14 @@ def test_a_log_file_that_an_undo_left_is_found(tmp_path: Path, monkeypatch: pyte
     assert of_metadata(path)
 
 
+def settle_and_undo(path: Path, undone: list[str]) -> None:
+    """Carry out the newest decision for its maker, undo the newest write, and add its time to ``undone``."""
+    storage = open_storage(str(path))
+    settle(open_table(storage))
+    undone.append(timeline_at(path).writes[-1].requested_time)
+    rollback(storage, undone[-1])
+
+
 def test_a_process_that_stalled_in_its_decision_makes_nothing_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,13 +214,7 @@ def test_a_process_that_stalled_in_its_decision_makes_nothing_again(
     patch_seam(monkeypatch, "seconds after which a commit is late", 0.0)
     for number in count(1):
         path = copied(origin, tmp_path / f"t{number}")
-
-        def undo(path: Path = path) -> None:
-            storage = open_storage(str(path))
-            settle(open_table(storage))
-            rollback(storage, timeline_at(path).writes[-1].requested_time)
-
-        stop = Stop(at=number, meanwhile=undo, awake=True)
+        stop = Stop(at=number, meanwhile=partial(settle_and_undo, path, []), awake=True)
         with deciding(stop):
             write(path, parted("a", 2, value=2))
         if number > len(stop.steps):
@@ -248,14 +251,8 @@ def test_the_next_write_takes_back_what_a_process_made_again_before_it_died(
     for number, steps_left in ((at, death - at) for at, death in combinations_with_replacement(range(2, 6), 2)):
         path = copied(origin, tmp_path / f"t{number}-{steps_left}")
         undone: list[str] = []
-
-        def undo(path: Path = path, undone: list[str] = undone) -> None:
-            storage = open_storage(str(path))
-            settle(open_table(storage))
-            undone.append(timeline_at(path).writes[-1].requested_time)
-            rollback(storage, undone[0])
-
-        sleeper = Sleeper(at=number, kill=True, meanwhile=undo, awake=True, steps_left=steps_left)
+        meanwhile = partial(settle_and_undo, path, undone)
+        sleeper = Sleeper(at=number, kill=True, meanwhile=meanwhile, awake=True, steps_left=steps_left)
         with deciding(sleeper), suppress(Killed):
             write(path, parted("a", 2, value=2))
         left_by_sleepers.append([file.name for file in of_instant(path, undone[0])])

@@ -61,7 +61,7 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
         def without(_: Timeline, stored: TableConfig) -> Mapping[str, str | None] | None:
             """Return the changes of properties; others may have built partitions since that need the dropped one."""
             names.update(partitions_that_need(name, stored))
-            return _changes_without(table, stored, name)
+            return _changes_without(table, stored, names)
 
         given_up = _give_up_indexings(table, names)
         note_out_of_use(storage, names)
@@ -82,13 +82,13 @@ def drop_index(storage: Storage, name: str, *, dry_run: bool = False) -> Service
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _changes_without(table: Table, stored: TableConfig, name: str) -> Mapping[str, str | None] | None:
-    """Return the changes of properties that take a partition, and those that need it, out of use.
+def _changes_without(table: Table, stored: TableConfig, names: Collection[str]) -> Mapping[str, str | None] | None:
+    """Return the changes of properties that take partitions out of use; None if none of them is in use or being built.
 
-    None if none of them is in use or being built. If the record index goes, the changes also note the index, as readers
-    learn from that where keys are unique. ``stored`` are the properties now.
+    If the record index goes, the changes also note the index, as readers learn from that where keys are unique.
+    ``stored`` are the properties now.
     """
-    dropped_names = {*partitions_that_need(name, stored)}
+    dropped_names = {*names} & {*written_partitions(stored)}
     if not dropped_names:
         return None
     in_use = sorted({*stored.metadata_partitions} - dropped_names)

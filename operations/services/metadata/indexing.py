@@ -27,7 +27,7 @@ from ....table.metadata.metadata_table import MetadataTable
 from ....table.record_index import INDEXES_FILE
 from ....table.seen_table import SeenTable
 from ....table.table import Table
-from ....timeline.instants import Instant, State
+from ....timeline.instants import UNDO_ACTIONS, Instant, State
 from ....timeline.timeline import Timeline
 from ....timeline.writers.first_steps import FirstSteps
 from ...following.partitions_in_use import being_built
@@ -129,7 +129,6 @@ def plan_of(names: Sequence[str], timeline: Timeline) -> IndexPlan:
 logger = logging.getLogger("pyhudi")
 
 _BUILDS = 20
-_UNDOING = frozenset({"rollback", "restore"})
 _UNDO_S, _POLL_S = 60.0, 0.2
 
 
@@ -239,7 +238,7 @@ class Indexing:
         deadline = time.monotonic() + _UNDO_S
         while True:
             timeline = self.table.timeline()
-            pending = next((instant for instant in timeline.pending if instant.action in _UNDOING), None)
+            pending = next((instant for instant in timeline.pending if instant.action in UNDO_ACTIONS), None)
             if pending is None:
                 return timeline
             if time.monotonic() > deadline:
@@ -267,7 +266,7 @@ def _defined_columns(storage: Storage) -> tuple[str, ...]:
 
 def _undoing_instants(timeline: Timeline) -> frozenset[str]:
     """Return the rollbacks and restores on a timeline, with their states."""
-    instants = (instant for instant in timeline.instants if instant.action in _UNDOING)
+    instants = (instant for instant in timeline.instants if instant.action in UNDO_ACTIONS)
     return frozenset([f"{instant.identity}.{instant.state.name}" for instant in instants])
 
 
