@@ -290,18 +290,18 @@ def signature(entry: Entry) -> str:
     elif not callable(function):
         return ""
     shown, bare = [], False
-    for one in inspect.signature(function).parameters.values():
-        if one.name in {"self", "cls"}:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in {"self", "cls"}:
             continue
-        if one.kind is one.VAR_POSITIONAL:
+        if parameter.kind is parameter.VAR_POSITIONAL:
             bare = True
-        if one.kind is one.KEYWORD_ONLY and not bare:
+        if parameter.kind is parameter.KEYWORD_ONLY and not bare:
             shown.append("*")
             bare = True
-        star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        kind = "" if one.annotation is one.empty else f": {_type(one.annotation)}"
-        default = "" if one.default is one.empty else f"{' = ' if kind else '='}{one.default!r}"
-        shown.append(f"{star}{one.name}{kind}{default}")
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        kind = "" if parameter.annotation is parameter.empty else f": {_type(parameter.annotation)}"
+        default = "" if parameter.default is parameter.empty else f"{' = ' if kind else '='}{parameter.default!r}"
+        shown.append(f"{star}{parameter.name}{kind}{default}")
     given = inspect.signature(function).return_annotation
     returns = "" if inspect.isclass(value) or given is inspect.Signature.empty else f" -> {_type(given)}"
     name = entry.name
@@ -372,31 +372,31 @@ def _entry(entry: Entry, links: Links) -> Iterator[str]:
 
 def page() -> str:
     """Return the page."""
-    found = list(parts())
-    entries = [one for one in found if isinstance(one, Entry)]
+    page_parts = list(parts())
+    entries = [one for one in page_parts if isinstance(one, Entry)]
     links = Links(entries)
     exported = ", ".join(links.mark(f"`{name}`", "") for name in pyhudi.__all__)
     blocks = [HEAD.replace("§", _filled(f"`pyhudi` exports {exported}.")).strip()]
-    for one in found:
-        if isinstance(one, Entry):
-            blocks += [block for block in _entry(one, links) if block]
+    for part in page_parts:
+        if isinstance(part, Entry):
+            blocks += [block for block in _entry(part, links) if block]
             continue
-        blocks.append(f"{'#' * one.level} {one.title}")
-        if one.text:
-            blocks.append(links.mark(one.text, "") if "\n" in one.text else _filled(links.mark(one.text, "")))
+        blocks.append(f"{'#' * part.level} {part.title}")
+        if part.text:
+            blocks.append(links.mark(part.text, "") if "\n" in part.text else _filled(links.mark(part.text, "")))
     return "\n\n".join(blocks) + "\n"
 
 
 def documented() -> set[str]:
     """Return the names of all entries, with the fields of dataclasses."""
-    found: set[str] = set()
-    found |= set(errors.__all__)  # the table of errors has a line for each
-    for one in parts():
-        if isinstance(one, Entry):
-            found.add(one.name)
-            if dataclasses.is_dataclass(one.value):
-                found |= {f"{one.name}.{each.name}" for each in dataclasses.fields(one.value)}
-    return found
+    names: set[str] = set()
+    names |= set(errors.__all__)  # the table of errors has a line for each
+    for part in parts():
+        if isinstance(part, Entry):
+            names.add(part.name)
+            if dataclasses.is_dataclass(part.value):
+                names |= {f"{part.name}.{each.name}" for each in dataclasses.fields(part.value)}
+    return names
 
 
 if __name__ == "__main__":

@@ -62,9 +62,9 @@ Line = tuple[tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], str]
 def lines_of(mine: InstantKind, verdicts: Mapping[Cell, Verdict]) -> list[Line]:
     """Return the lines of an instant that asks; what differs in one column alone is one line."""
     told: dict[tuple[InstantKind, Known, Asked], dict[Shared | None, Verdict]] = {}
-    for (asking, theirs, known, asked, shared), verdict in verdicts.items():
+    for (asking, theirs, knowledge, asked, shared), verdict in verdicts.items():
         if asking is mine:
-            told.setdefault((theirs, known, asked), {})[shared] = verdict
+            told.setdefault((theirs, knowledge, asked), {})[shared] = verdict
     lines = [((theirs,), (known,), (asked,), _verdicts(some)) for (theirs, known, asked), some in told.items()]
     for column in (1, 2, 0):
         joined: dict[tuple[object, ...], Line] = {}
@@ -77,10 +77,14 @@ def lines_of(mine: InstantKind, verdicts: Mapping[Cell, Verdict]) -> list[Line]:
 
 
 def _with(line: Line, column: int, other: Line) -> Line:
-    theirs, known, asked, text = line
+    theirs, knowledge, asked, text = line
     if column == 0:
-        return (*theirs, *other[0]), known, asked, text
-    return (theirs, (*known, *other[1]), asked, text) if column == 1 else (theirs, known, (*asked, *other[2]), text)
+        return (*theirs, *other[0]), knowledge, asked, text
+    return (
+        (theirs, (*knowledge, *other[1]), asked, text)
+        if column == 1
+        else (theirs, knowledge, (*asked, *other[2]), text)
+    )
 
 
 def table() -> str:

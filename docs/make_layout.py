@@ -49,12 +49,12 @@ def write(path: str, rows: pa.Table) -> None:
 
 def tree(folder: Path, depth: int = 0) -> list[tuple[str, str]]:
     """Return the name of each file and folder, indented, with a remark."""
-    found = []
+    entries = []
     for path in sorted(folder.iterdir(), key=lambda one: (one.is_dir(), "." in one.name[-3:], one.name)):
-        found.append((f"{'  ' * depth}{path.name}{'/' if path.is_dir() else ''}", remark_on(path)))
+        entries.append((f"{'  ' * depth}{path.name}{'/' if path.is_dir() else ''}", remark_on(path)))
         if path.is_dir():
-            found += tree(path, depth + 1)
-    return found
+            entries += tree(path, depth + 1)
+    return entries
 
 
 def remark_on(path: Path) -> str:

@@ -174,13 +174,13 @@ def keys_without(effect: Effect) -> str:
     """Return the section of the keys that have one effect, by reason."""
     title, words = EFFECTS[effect]
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for key, known in CATALOGUE.items():
-        if known.effect is effect:
-            default = f" ({known.default})" if known.default else ""
-            by_reason[known.why].append(f"`{key}`{default}")
-    for prefix, known in FAMILIES.items():
-        if known.effect is effect:
-            by_reason[known.why].append(f"`{prefix}*`")
+    for key, option in CATALOGUE.items():
+        if option.effect is effect:
+            default = f" ({option.default})" if option.default else ""
+            by_reason[option.why].append(f"`{key}`{default}")
+    for prefix, option in FAMILIES.items():
+        if option.effect is effect:
+            by_reason[option.why].append(f"`{prefix}*`")
     lines = [f"| {why} | {', '.join(sorted(keys))} |" for why, keys in by_reason.items()]
     head = [
         "| because | keys, with their defaults |" if effect is Effect.REFUSED else "| because | keys |",

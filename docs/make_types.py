@@ -204,10 +204,20 @@ def stored_table() -> str:
     """Return the table of what is stored."""
     head = ["Spark type", "in Avro", "in Parquet", "read by Spark", "read by hudi-rs"]
     lines = [_line(head), _line(["---"] * len(head))]
-    for one in STORED:
-        leaves = "<br>".join(map(_code, parquet_leaves(one)))
-        rust = f"fails: “{one.hudi_rs}”" if one.hudi_rs else _code(arrow_type(one))
-        lines.append(_line([_code(spark_type(one.kind)), _code(avro_type(one)), leaves, _code(spark_reads(one)), rust]))
+    for stored_type in STORED:
+        leaves = "<br>".join(map(_code, parquet_leaves(stored_type)))
+        rust = f"fails: “{stored_type.hudi_rs}”" if stored_type.hudi_rs else _code(arrow_type(stored_type))
+        lines.append(
+            _line(
+                [
+                    _code(spark_type(stored_type.kind)),
+                    _code(avro_type(stored_type)),
+                    leaves,
+                    _code(spark_reads(stored_type)),
+                    rust,
+                ]
+            )
+        )
     return "\n".join(lines)
 
 

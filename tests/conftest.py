@@ -87,13 +87,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to `make test-slow` what repeats a test with another seed, and the mistakes that test the tests."""
     first: dict[str, int] = {}
-    for one in items:
-        seed = one.callspec.params.get("seed") if hasattr(one, "callspec") else None
-        again = isinstance(seed, int) and seed != first.setdefault(one.nodeid.partition("[")[0], seed)
+    for item in items:
+        seed = item.callspec.params.get("seed") if hasattr(item, "callspec") else None
+        again = isinstance(seed, int) and seed != first.setdefault(item.nodeid.partition("[")[0], seed)
         # What the marks of other targets leave to these stays with them.
-        elsewhere = any(map(one.get_closest_marker, ("long", "oldest")))
-        if not elsewhere and (again or one.path.name.startswith("test_mutations")):
-            one.add_marker(pytest.mark.slow)
+        elsewhere = any(map(item.get_closest_marker, ("long", "oldest")))
+        if not elsewhere and (again or item.path.name.startswith("test_mutations")):
+            item.add_marker(pytest.mark.slow)
     if ONE_OF > 1:
         _leave_cases_to_ci(config, items)
     if ALL_OF:
@@ -103,9 +103,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _leave_cases_to_ci(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take a share of the cases of each test, of those that a run without slow tests has."""
     cases: dict[str, list[pytest.Item]] = {}
-    for one in items:
-        if not any(map(one.get_closest_marker, ("slow", "long", "interop", "browser"))):
-            cases.setdefault(one.nodeid.partition("[")[0], []).append(one)
+    for item in items:
+        if not any(map(item.get_closest_marker, ("slow", "long", "interop", "browser"))):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left = {
         one
         for name, all_of in cases.items()

@@ -33,13 +33,13 @@ def browser() -> Iterator[Chromium]:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of each table."""
-    found = {}
+    report_paths = {}
     for name, make in {**TABLES, "hostile": hostile_table}.items():
         folder = tmp_path_factory.mktemp(name)
         make(folder / "t")
-        found[name] = folder / "report.html"
-        found[name].write_text(page_of(folder / "t"), encoding="utf-8")
-    return found
+        report_paths[name] = folder / "report.html"
+        report_paths[name].write_text(page_of(folder / "t"), encoding="utf-8")
+    return report_paths
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -71,10 +71,10 @@ def test_clauses_are_asked_in_their_order_and_the_first_that_holds_counts(table:
         .when_not_matched_by_source_update({"n": "target.n * 100"}, "target.id = 4")
         .when_not_matched_by_source_delete()
     )
-    done = merge.execute()
+    result = merge.execute()
 
-    assert counts(done) == (1, 2, 1, 0)
-    assert (done.operation, done.instant) == ("UPSERT", table.last_commit().instant)
+    assert counts(result) == (1, 2, 1, 0)
+    assert (result.operation, result.instant) == ("UPSERT", table.last_commit().instant)
     assert rows(table) == [
         (1, "a", 5, 11, "x"),
         (3, "b", 5, 3, "three"),
@@ -102,7 +102,7 @@ def test_rows_move_and_swap_their_keys_in_one_instant(tmp_path: Path, shape: str
     """Two rows change their keys, a row its partition, a row goes and its place is taken, a row comes."""
     table = made(tmp_path / "t", **SHAPES[shape])
     source = [(1, "a", 9, 10, "x"), (2, "a", 9, 20, "y"), (3, "c", 9, 30, "z"), (4, "b", 9, 40, "gone")]
-    done = (
+    merge_result = (
         table.merge(given(*source, (9, "d", 9, 90, "new")), "source.id = target.id")
         .when_matched_delete("source.t = 'gone'")
         .when_matched_update({"id": "3 - target.id", "ts": "source.ts", "n": "source.n"}, "source.id < 3")
@@ -113,7 +113,7 @@ def test_rows_move_and_swap_their_keys_in_one_instant(tmp_path: Path, shape: str
 
     expected = [(1, "a", 9, 20, "two"), (2, "a", 9, 10, "one"), (3, "c", 9, 30, "z"), (9, "d", 9, 90, "new")]
     moves = 2 if shape == "later row wins, no partitions" else 3
-    assert (rows(table), counts(done)) == (expected, (1, 3, 1, moves))
+    assert (rows(table), counts(merge_result)) == (expected, (1, 3, 1, moves))
     into_freed = table.merge(given((9, "d", 9, 0, "")), ["id", "p"]).when_matched_delete()
     reborn = into_freed.when_not_matched_by_source_update({"id": 9, "p": "'d'", "n": 900}, "target.id = 3").execute()
     assert (counts(reborn), rows(table)) == ((0, 1, 1, 1), [*expected[:2], (9, "d", 9, 900, "z")])
@@ -147,14 +147,14 @@ def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
     source = [
         given(row) for row in [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y"), (2, "a", 7, 1, "x"), (2, "a", 7, 2, "y")]
     ]
-    done = (
+    result = (
         table.merge(pa.concat_tables(source))
         .when_matched_delete("source.id = 1")
         .when_matched_update({"t": "source.t"}, "source.n = 2")
         .execute()
     )
 
-    assert counts(done) == (0, 1, 1, 0)
+    assert counts(result) == (0, 1, 1, 0)
     assert rows(table) == [(2, "a", 5, 2, "y"), *START[2:]]
 
 
@@ -459,12 +459,12 @@ def test_of_an_expression_its_equalities_tell_which_rows_of_others_count(
     attempts = []
     for row in [(50, "q", 1, 1, ""), (90, "q", 1, 5, ""), (90, "r", 1, 1, "")]:
         meanwhile.append((table, given(row)))
-        done = merge.execute()
-        attempts.append((done.updates, done.attempts))
+        result = merge.execute()
+        attempts.append((result.updates, result.attempts))
     for row in [(51, "q", 1, 60, ""), (52, "q", 1, 61, "")]:
         meanwhile.append((table, given(row)))
-        done = table.update({"t": "'large'"}, pc.field("n") > 60)
-        attempts.append((done.updates, done.attempts))
+        result = table.update({"t": "'large'"}, pc.field("n") > 60)
+        attempts.append((result.updates, result.attempts))
     assert attempts == [(1, 1), (1, 1), (2, 2), (0, 1), (1, 2)]
 
 
@@ -481,19 +481,19 @@ def test_what_others_commit_meanwhile_is_not_written_over(table: arrow.Table, mo
 
     table.upsert(given(*START))
     meanwhile.append((table, given((1, "a", 6, 1, "theirs"))))
-    done = table.update({"n": "n + 1"}, "id = 1")
-    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2), "it is run again"
+    result = table.update({"n": "n + 1"}, "id = 1")
+    assert (counts(result), result.attempts) == ((0, 1, 0, 0), 2), "it is run again"
     meanwhile.append((table, given((60, "b", 6, 7, "theirs"))))
-    done = table.update({"n": "n + 1"}, "n = 7")
-    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2), "a row came for which the condition holds"
+    result = table.update({"n": "n + 1"}, "n = 7")
+    assert (counts(result), result.attempts) == ((0, 1, 0, 0), 2), "a row came for which the condition holds"
     source = iter(given((4, "b", 9, 1, "mine")).to_batches())
     meanwhile.append((table, given((4, "b", 9, 8, "theirs"))))
-    done = table.merge(source).when_matched_update({"n": "source.n + target.n"}).execute()
-    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2)
+    result = table.merge(source).when_matched_update({"n": "source.n + target.n"}).execute()
+    assert (counts(result), result.attempts) == ((0, 1, 0, 0), 2)
     wider = given((9, "d", 1, 1, "theirs")).append_column("more", pa.array([1]))
     meanwhile.append((table, wider))
-    done = table.update({"n": "n + 1"}, "id = 1")
-    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2), "the table has another column"
+    result = table.update({"n": "n + 1"}, "id = 1")
+    assert (counts(result), result.attempts) == ((0, 1, 0, 0), 2), "the table has another column"
     table.delete("id = 9")
     assert [row[:4] for row in rows(table)] == [
         *((1, "a", 6, 3), (2, "a", 5, 2), (3, "b", 7, 0), (4, "b", 9, 9)),
@@ -590,10 +590,10 @@ def test_any_clauses_leave_what_delta_leaves(tmp_path: Path, monkeypatch: pytest
         for name, arguments in clauses:
             theirs, ours = getattr(theirs, name)(*arguments), getattr(ours, name)(*arguments)
         try:
-            done = ours.execute()
+            our_result = ours.execute()
         except DuplicateKeyError:
             continue  # a key that two rows would have, of which delta-rs knows nothing
-        if done.dropped:
+        if our_result.dropped:
             return  # an insert that a delete in log files outdoes, of which delta-rs knows nothing either
         told = theirs.execute()
         merged += 1
@@ -601,7 +601,7 @@ def test_any_clauses_leave_what_delta_leaves(tmp_path: Path, monkeypatch: pytest
         left = DeltaTable(str(tmp_path / "d")).to_pyarrow_table().to_pylist()
         assert sorted(rows(table), key=str) == sorted((tuple(row.values()) for row in left), key=str)
         expected = [told[f"num_target_rows_{name}"] for name in ("inserted", "updated", "deleted")]
-        assert [done.inserts, done.updates, done.deletes] == expected
+        assert [our_result.inserts, our_result.updates, our_result.deletes] == expected
 
 
 def test_no_increment_of_several_processes_is_lost(tmp_path: Path) -> None:

@@ -262,11 +262,11 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
         return finish(run, results)
 
     patch_seam(monkeypatch, "finish a local run", conflicting)
-    done = table.upsert(batches())
+    upserted = table.upsert(batches())
 
     assert len(tries) == 2
     assert asked == list(range(1, 60))
-    assert done.inserts + done.updates == 59
+    assert upserted.inserts + upserted.updates == 59
     assert fares(table) == dict.fromkeys(range(1, 60), 5.0)
 
 
@@ -357,11 +357,11 @@ def test_a_process_ends_though_it_has_read_a_part_of_a_scan(table: arrow.Table) 
         "rows = Table(sys.argv[1], threads=2).scan(); print(bool(rows.read_next_batch().num_rows))"
     )
 
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, table.path], capture_output=True, text=True, timeout=120, check=True
     )
 
-    assert done.stdout == "True\n"
+    assert process.stdout == "True\n"
 
 
 def test_reads_of_the_past_and_of_changes_and_meta_columns(table: arrow.Table) -> None:

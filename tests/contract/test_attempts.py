@@ -38,13 +38,13 @@ def test_a_write_that_another_overtook_is_merged_on_top_of_it(table: Path) -> No
     slow = plan(table, SCHEMA, settings=AGAIN)
     handed = [task(slow, rows(1, 3, value=2, ts=2), number) for number in (0,)]
     other = write(table, rows(1, 4, value=3), settings=AGAIN)
-    done = commit_write(slow, handed)
+    result = commit_write(slow, handed)
 
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 2), ("k4", 3)]
-    assert done.instant > other.instant > handed[0].instant_time
-    assert done.attempts == 2
+    assert result.instant > other.instant > handed[0].instant_time
+    assert result.attempts == 2
     opened = open_table(open_storage(str(table)))
-    assert find_write(opened, opened.timeline(), done.write_id) == replace(done, services=())
+    assert find_write(opened, opened.timeline(), result.write_id) == replace(result, services=())
     assert_whole(table)
 
 
@@ -116,13 +116,13 @@ def test_the_completed_instant_says_how_often_it_was_merged(table: Path) -> None
     slow = plan(table, SCHEMA, settings=AGAIN)
     handed = [task(slow, rows(1, value=2, ts=2), 0)]
     write(table, rows(1, value=3), settings=AGAIN)
-    done = commit_write(slow, handed)
+    result = commit_write(slow, handed)
     timeline = open_table(open_storage(str(table))).timeline()
-    instant = next(one for one in timeline.completed if one.requested_time == done.instant)
+    instant = next(one for one in timeline.completed if one.requested_time == result.instant)
     extra = timeline.files.read_commit(instant).extra_metadata
 
     assert extra["pyhudi.attempts"] == "2"
-    assert json.loads(extra.get("pyhudi.met", "[]")) == list(done.met)
+    assert json.loads(extra.get("pyhudi.met", "[]")) == list(result.met)
 
 
 def test_a_rollback_before_the_write_began_is_none_of_it_whatever_the_archive_lacks(

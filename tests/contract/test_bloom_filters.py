@@ -35,19 +35,19 @@ def filters_of(path: Path, *, anew: bool = True) -> list[bool]:
         path: The table.
         anew: Whether the filters were built for these files, whose rows are in their order.
     """
-    found = []
+    has_filter = []
     for file_slice in slices(path):
         file = path / file_slice.base_file.path
         footer = {key.decode(): value.decode() for key, value in pq.read_metadata(file).metadata.items()}
         keys = pq.read_table(file, columns=["_hoodie_record_key"]).column(0).combine_chunks()
         assert (footer[MIN_KEY], footer[MAX_KEY]) == (min(keys.to_pylist()), max(keys.to_pylist()))
-        found.append(FILTER in footer)
+        has_filter.append(FILTER in footer)
         if FILTER in footer:
             assert BloomFilter.decode(footer[FILTER].encode(), footer[TYPE_CODE]).may_hold(keys).all()
             builder = BloomFilterBuilder(BLOOM)
             builder.add(keys)
             assert not anew or {name: footer[name] for name in (FILTER, TYPE_CODE)} == builder.footer()
-    return found
+    return has_filter
 
 
 @pytest.mark.parametrize("settings", [ASKED, replace(ASKED, colocated=True)])

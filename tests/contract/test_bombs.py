@@ -196,14 +196,16 @@ def test_what_a_commit_says_of_itself_is_told_as_far_as_it_is_known(tmp_path: Pa
     """Another writer may use pyhudi's names for something else."""
     write(tmp_path, ROWS, table=TABLE)
     (file,) = (tmp_path / ".hoodie/timeline").glob("*_*.commit")
-    kept = decode(CommitMetadata, InstantBody(file.read_bytes(), "x"))
+    commit = decode(CommitMetadata, InstantBody(file.read_bytes(), "x"))
     strange = {"pyhudi.not.found": "many", "pyhudi.dropped": "9" * 5000, "pyhudi.seconds": DEEP.decode()}
-    stats = {"a": [one.model_copy(update={"num_inserts": (1 << 63) - 1}) for one in kept.partition_to_write_stats["a"]]}
+    stats = {
+        "a": [one.model_copy(update={"num_inserts": (1 << 63) - 1}) for one in commit.partition_to_write_stats["a"]]
+    }
     file.write_bytes(
         encode(
-            kept.model_copy(
+            commit.model_copy(
                 update={
-                    "extra_metadata": {**kept.extra_metadata, **strange},
+                    "extra_metadata": {**commit.extra_metadata, **strange},
                     "partition_to_write_stats": {**stats, "b": stats["a"]},
                 }
             )
@@ -311,14 +313,14 @@ def test_what_is_torn_over_and_over_is_one_torn_block() -> None:
 def read_log(data: bytes) -> list[LogBlock]:
     storage = open_storage("memory://bombs")
     storage.write(LOG, data)
-    found = list(read_blocks(storage, LOG))
-    for one in found:
-        if one.type == BlockType.DELETE:
-            BlockContent(storage, one).deletes()
-        elif one.is_data:
-            for _ in BlockContent(storage, one).rows(columns_of(one)):
+    blocks = list(read_blocks(storage, LOG))
+    for block in blocks:
+        if block.type == BlockType.DELETE:
+            BlockContent(storage, block).deletes()
+        elif block.is_data:
+            for _ in BlockContent(storage, block).rows(columns_of(block)):
                 pass
-    return found
+    return blocks
 
 
 def run_all() -> None:

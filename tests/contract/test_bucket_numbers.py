@@ -60,10 +60,10 @@ def made(path: Path, **terms: Any) -> Path:
 
 def buckets(path: Path) -> dict[str, set[int]]:
     """Return the buckets of each partition that readers see."""
-    found: dict[str, set[int]] = {}
+    buckets_by_partition: dict[str, set[int]] = {}
     for file_slice in open_snapshot(str(path)).slices():
-        found.setdefault(file_slice.partition_path, set()).add(int(file_slice.file_id[:8]))
-    return found
+        buckets_by_partition.setdefault(file_slice.partition_path, set()).add(int(file_slice.file_id[:8]))
+    return buckets_by_partition
 
 
 def expected(count: int) -> set[int]:
@@ -389,8 +389,8 @@ def test_each_partition_has_a_suggestion_of_its_own(tmp_path: Path) -> None:
         ("a", 5, len(expected(5))),
         ("b", 2, 2),
     ]
-    for one in sizes:
-        assert one["suggested"] == suggest_buckets(one["bytes"], growth=1e6) > 1
+    for row in sizes:
+        assert row["suggested"] == suggest_buckets(row["bytes"], growth=1e6) > 1
     write(tmp_path / "looked up", rows("k1"), table=replace(KEYED, index_type="SIMPLE", bucket_count=None))
     with pytest.raises(UnsupportedTableError, match="no bucket index"):
         bucket_sizes(open_storage(str(tmp_path / "looked up")))

@@ -74,19 +74,19 @@ def plan_of(path: Path) -> list[tuple[str, str | None, list[str]]]:
 def test_a_compaction_leaves_what_readers_saw(table: Path) -> None:
     before = merged(table, *META)
 
-    done = run(table)
+    compaction = run(table)
 
     assert merged(table, *META) == before
     assert in_bases(table) == merged(table)
     assert not any(one.logs for one in slices(table))
-    assert done.instant == timeline_of(table).writes[-1].requested_time
+    assert compaction.instant == timeline_of(table).writes[-1].requested_time
     named = {one.base.name for one in slices(table) if one.base is not None}
     assert {name for (name,) in merged(table, "_hoodie_file_name")} <= named
 
 
 def test_a_compaction_says_what_it_did_as_apache_hudi_does(table: Path) -> None:
     before = {one.file_id: one for one in slices(table) if one.logs}
-    done = run(table)
+    compaction = run(table)
     timeline = timeline_of(table)
     body = timeline.files.read_commit(timeline.writes[-1])
     stats = {stat.file_id: stat for stats in body.partition_to_write_stats.values() for stat in stats}
@@ -112,9 +112,12 @@ def test_a_compaction_says_what_it_did_as_apache_hudi_does(table: Path) -> None:
     assert sum(one.num_update_writes for one in stats.values()) == 1
     # Also those that came too early, or found nothing, count among the keys that logs held: k1, k2, new, k3, k4, k6.
     assert sum(one.total_updated_records_compacted for one in stats.values()) == 6
-    assert (done.log_files, done.file_groups) == (sum(len(one.logs) for one in before.values()), len(before))
-    assert done.bytes_read == sum(one.size for one in before.values())
-    assert done.bytes == sum(one.file_size_in_bytes for one in stats.values())
+    assert (compaction.log_files, compaction.file_groups) == (
+        sum(len(one.logs) for one in before.values()),
+        len(before),
+    )
+    assert compaction.bytes_read == sum(one.size for one in before.values())
+    assert compaction.bytes == sum(one.file_size_in_bytes for one in stats.values())
 
 
 def test_a_slice_of_which_nothing_is_left_gets_an_empty_base_file(tmp_path: Path) -> None:
@@ -271,10 +274,10 @@ def test_a_table_that_does_not_tell_its_number_of_buckets_is_compacted(tmp_path:
     path = unpack("v9_mor_parquet", tmp_path)
     before = seen(path)
 
-    done = run(path)
+    compaction = run(path)
 
     assert seen(path) == before == seen(path, "read_optimized")
-    made = [one for one in Path(path).rglob(f"*_{done.instant}.parquet") if ".hoodie" not in one.parts]
+    made = [one for one in Path(path).rglob(f"*_{compaction.instant}.parquet") if ".hoodie" not in one.parts]
     assert made
     assert not any(STAMP in (pq.read_metadata(one).metadata or {}) for one in made)
 
@@ -302,10 +305,10 @@ def test_partitions_are_chosen_by_a_pattern(table: Path) -> None:
 def test_two_who_carry_out_one_plan_lose_and_double_nothing(table: Path) -> None:
     before, plan = merged(table, *META), schedule(table)
 
-    found = at_once(3, lambda _: run(table, patience=IN_NO_HURRY))
+    outcomes = at_once(3, lambda _: run(table, patience=IN_NO_HURRY))
 
-    assert all(isinstance(one, (ServiceResult, ConcurrentWriteError)) for one in found)
-    assert [one.instant for one in found if isinstance(one, ServiceResult) and one.instant] == [plan.instant]
+    assert all(isinstance(one, (ServiceResult, ConcurrentWriteError)) for one in outcomes)
+    assert [one.instant for one in outcomes if isinstance(one, ServiceResult) and one.instant] == [plan.instant]
     assert merged(table, *META) == before
     assert in_bases(table) == merged(table)
     assert len(base_files(table, plan.instant)) == plan.file_groups
@@ -369,12 +372,12 @@ def test_one_that_was_taken_over_completes_nothing_more(table: Path, completes: 
     storage = open_storage(str(table))
 
     def stopped(call, units):
-        done = [call(one) for one in units]
+        task_results = [call(one) for one in units]
         if completes:
             run(table)
         else:
             assert claim(open_table(storage), timeline_of(table).pending[0], IMPATIENT) is not None
-        return done
+        return task_results
 
     if completes:
         assert run(table, executor=stopped).instant == ""
@@ -393,10 +396,10 @@ def test_one_that_was_taken_over_completes_nothing_more(table: Path, completes: 
 def test_an_observer_learns_of_each_file_group_that_is_merged(table: Path) -> None:
     told: list[Progress] = []
 
-    done = run(table, executor=None, observer=told.append)
+    compaction = run(table, executor=None, observer=told.append)
 
-    assert [one.finished for one in told] == list(range(1, done.file_groups + 1))
-    assert told[-1] == Progress("compaction", done.file_groups, done.file_groups, done.bytes_read)
+    assert [one.finished for one in told] == list(range(1, compaction.file_groups + 1))
+    assert told[-1] == Progress("compaction", compaction.file_groups, compaction.file_groups, compaction.bytes_read)
 
 
 def test_an_observer_learns_how_far_tasks_elsewhere_are(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,17 +414,17 @@ def test_an_observer_learns_how_far_tasks_elsewhere_are(table: Path, monkeypatch
             arrived.notify_all()
 
     def elsewhere(call, units):
-        done = []
+        task_results = []
         for number, unit in enumerate(units, 1):
-            done.append(call(unit))
+            task_results.append(call(unit))
             with arrived:
                 assert arrived.wait_for(lambda: bool(told) and told[-1].finished == number, 30)  # noqa: B023 (called here)
-        return done
+        return task_results
 
-    done = run(table, executor=elsewhere, observer=observer)
+    compaction = run(table, executor=elsewhere, observer=observer)
 
-    assert done.file_groups > 1
-    assert told[-1] == Progress("compaction", done.file_groups, done.file_groups, done.bytes_read)
+    assert compaction.file_groups > 1
+    assert told[-1] == Progress("compaction", compaction.file_groups, compaction.file_groups, compaction.bytes_read)
 
 
 def test_files_of_attempts_that_nobody_reported_go(table: Path) -> None:
@@ -471,10 +474,10 @@ def undo_behind_the_back(table: Path, victim: str) -> None:
 
     opened = open_table(open_storage(str(table)))
     timeline = opened.timeline()
-    found = timeline.write_at(victim)
-    assert found is not None
+    undone_instant = timeline.write_at(victim)
+    assert undone_instant is not None
     rollback = Instant(time_after(opened, timeline), "rollback", State.REQUESTED)
-    timeline.files.request(rollback, timeline.files.codec.encode(plan_of(opened, found, [])))
+    timeline.files.request(rollback, timeline.files.codec.encode(plan_of(opened, undone_instant, [])))
 
 
 def base_files(table: Path, instant: str) -> list[Path]:

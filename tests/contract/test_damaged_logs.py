@@ -184,10 +184,10 @@ def test_a_repaired_file_group_takes_the_next_upsert(tmp_path: Path, index: str)
             write(tmp_path, rows(2, 9, value=9, ts=3))
 
     told = mend(tmp_path, path, dry_run=True)
-    done = mend(tmp_path, path)
+    repair = mend(tmp_path, path)
 
-    [report] = done.repaired
-    assert told.repaired == done.repaired and (told.dry, told.instant) == (True, "")
+    [report] = repair.repaired
+    assert told.repaired == repair.repaired and (told.dry, told.instant) == (True, "")
     assert report == RepairedLog(path, lost, size + 5, size, 1, 0)
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 0), ("k3", 0)]
     write(tmp_path, rows(2, 9, value=3, ts=3))
@@ -196,7 +196,7 @@ def test_a_repaired_file_group_takes_the_next_upsert(tmp_path: Path, index: str)
     assert errors(tmp_path) == []
     assert "REPAIRED" in codes(tmp_path)
     [row] = [one for one in history(open_storage(str(tmp_path))).to_pylist() if one["repair"]]
-    assert (row["instant"], json.loads(row["repair"])) == (done.instant, [asdict(report)])
+    assert (row["instant"], json.loads(row["repair"])) == (repair.instant, [asdict(report)])
     assert log.exists()
     with pytest.raises(CorruptFileError, match="is damaged"):
         read_without_spark(tmp_path, {"as.of.instant": lost})
@@ -271,10 +271,10 @@ def test_a_repair_takes_back_the_plan_that_names_the_file(tmp_path: Path) -> Non
     planned = compacting.schedule(tmp_path).instant
     _, path = cut(tmp_path)
 
-    done = mend(tmp_path, path)
+    repair = mend(tmp_path, path)
 
     assert planned not in instants(tmp_path)
-    assert done.instant in instants(tmp_path)
+    assert repair.instant in instants(tmp_path)
     assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
 
 
@@ -332,10 +332,10 @@ def test_a_repair_that_meets_another_damaged_file_names_it_and_leaves_no_plan(tm
     with pytest.raises(CorruptFileError, match=re.escape(second)):
         mend(tmp_path, first)
     assert not [one for one in compacting.timeline_of(tmp_path).pending if one.action == "compaction"]
-    done = mend(tmp_path, first, second)
-    assert {one.file for one in done.repaired} == {first, second}
+    repair = mend(tmp_path, first, second)
+    assert {one.file for one in repair.repaired} == {first, second}
     [noted] = [one["repair"] for one in history(open_storage(str(tmp_path))).to_pylist() if one["repair"]]
-    assert json.loads(noted) == [asdict(one) for one in done.repaired]
+    assert json.loads(noted) == [asdict(one) for one in repair.repaired]
     assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
 
 

@@ -104,15 +104,15 @@ def test_a_write_takes_what_is_damaged_out_of_use_and_says_so(tmp_path: Path, or
     path, damage = copied(origin, tmp_path / "t"), DAMAGES[name]
     damage.does(path / MDT)
 
-    done = write(path, parted("b", 3, value=3))
+    result = write(path, parted("b", 3, value=3))
 
     assert load_config(open_storage(str(path))).metadata_partitions == damage.left
-    (warning,) = (one for one in done.warnings if "out of use" in one)
+    (warning,) = (one for one in result.warnings if "out of use" in one)
     assert f"create_index({damage.call!r})" in warning
     # Where Spark writes, another process completes the write than tells of it.
-    told = metadata_of_write(open_table(open_storage(str(path))), done.instant, ALL)
+    told = metadata_of_write(open_table(open_storage(str(path))), result.instant, ALL)
     assert told is not None
-    assert told == done.metadata if damage.left else f"create_index({damage.call!r})" in told.warnings[0]
+    assert told == result.metadata if damage.left else f"create_index({damage.call!r})" in told.warnings[0]
     assert content(path) == [("a", "k1", 1), ("a", "k2", 2), ("b", "k1", 1), ("b", "k3", 3)]
     assert_whole(path)
     assert not write(path, parted("b", 3, value=4)).warnings

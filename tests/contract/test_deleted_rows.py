@@ -79,13 +79,13 @@ NO_VALUE = {
 def wrapper(path: Path) -> list[int]:
     """Return the numbers of the wrappers in the newest log file, which has deletes of one key without partition."""
     newest = max(path.glob(".*.log.*"), key=lambda file: file.name.split("_")[1])
-    found = []
+    wrapper_numbers = []
     for block in blocks_of(newest):
         assert block.kind == DELETE
         # A version and a length of four bytes each, then a count, the key in its union, and the path in its own.
         key = block.content[8 + 2] // 2
-        found.append(block.content[8 + 3 + key + 2] // 2)
-    return found
+        wrapper_numbers.append(block.content[8 + 3 + key + 2] // 2)
+    return wrapper_numbers
 
 
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])

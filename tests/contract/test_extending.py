@@ -192,17 +192,17 @@ class _FakeRule(ByCompletionTime):
     opened: set[str] = field(default_factory=set)
 
     def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
-        written, found = read_written(completed), set()
+        written, instant_times = read_written(completed), set()
         for file in files:
             stated = written.stated(file) if isinstance(file, LogFile) else None
             if stated is not None:
-                found.update(stated.makers)
+                instant_times.update(stated.makers)
             elif isinstance(file, BaseFile):
-                found.add(file.instant_time)
+                instant_times.add(file.instant_time)
             elif open_log is not None:
                 self.opened.add(file.path)
-                found.update(open_log(file))
-        return frozenset(found)
+                instant_times.update(open_log(file))
+        return frozenset(instant_times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ def rows(count: int, seed: int = 0) -> pa.Table:
 
 def files_of(path: Path) -> list[Path]:
     """Return the table's base files, those that were opened together in their order."""
-    found = [(BaseFileName.parse(one.name), one) for one in path.glob("x/*.parquet")]
+    named_files = [(BaseFileName.parse(one.name), one) for one in path.glob("x/*.parquet")]
     return [
         one
         for _, _, one in sorted(
-            (name.write_token.partition, int(name.file_id.rpartition("-")[2]), one) for name, one in found if name
+            (name.write_token.partition, int(name.file_id.rpartition("-")[2]), one) for name, one in named_files if name
         )
     ]
 
@@ -86,10 +86,10 @@ def test_a_sort_is_across_the_files_of_a_task(tmp_path: Path, memory: int) -> No
     settings = WriteSettings(lookup=SIZES, sort=BulkInsertSort(columns=("id",)), output=Output(memory=memory))
     write(tmp_path / "t", rows(1000), operation="bulk_insert", table=KEYLESS, settings=settings)
 
-    found = [pq.read_table(one, columns=["id"])["id"].to_pylist() for one in files_of(tmp_path / "t")]
+    ids_by_file = [pq.read_table(one, columns=["id"])["id"].to_pylist() for one in files_of(tmp_path / "t")]
 
-    assert len(found) > 4
-    assert [id_ for file in found for id_ in file] == list(range(1000))
+    assert len(ids_by_file) > 4
+    assert [id_ for file in ids_by_file for id_ in file] == list(range(1000))
 
 
 def test_a_row_that_is_larger_than_a_file_gets_one_of_its_own(tmp_path: Path) -> None:
@@ -105,12 +105,12 @@ def test_two_attempts_of_a_task_open_the_same_file_groups_and_one_is_kept(tmp_pa
     planned = plan(
         tmp_path / "t", rows(1).schema, operation="bulk_insert", table=KEYLESS, settings=WriteSettings(lookup=SIZES)
     )
-    lost, kept = (task(planned, rows(500), 0, attempt=attempt) for attempt in (1, 2))
-    commit_write(planned, [kept])
+    lost, committed = (task(planned, rows(500), 0, attempt=attempt) for attempt in (1, 2))
+    commit_write(planned, [committed])
 
-    assert [one.group for one in lost.written] == [one.group for one in kept.written]
-    assert len(kept.written) > 2
-    assert {one.path for one in kept.written} == {
+    assert [one.group for one in lost.written] == [one.group for one in committed.written]
+    assert len(committed.written) > 2
+    assert {one.path for one in committed.written} == {
         info.path for info in open_storage(str(tmp_path / "t")).list("x") if info.path.endswith(".parquet")
     }
     assert len(rows_of(tmp_path / "t", "id")) == 500

@@ -73,13 +73,13 @@ def base_file(table: Path) -> Path:
 def chunks(file: Path) -> list[range]:
     """Return where the pages of each column chunk lie."""
     metadata = pq.ParquetFile(file).metadata
-    found = []
+    byte_ranges = []
     for number in range(metadata.num_row_groups):
         for position in range(metadata.num_columns):
             chunk = metadata.row_group(number).column(position)
             start = chunk.dictionary_page_offset or chunk.data_page_offset
-            found.append(range(start, start + chunk.total_compressed_size))
-    return found
+            byte_ranges.append(range(start, start + chunk.total_compressed_size))
+    return byte_ranges
 
 
 def read(file: Path, schema: pa.Schema, *, plain: tuple[str, ...] | None = None) -> pa.Table:

@@ -32,11 +32,11 @@ def as_another_writer(table: Path, key: str) -> None:
     """Take our stamp off the base files, and spell each key so, ``{}`` being its value."""
     before, after = key.split("{}")
     for file in table.rglob("*.parquet"):
-        found = pq.read_table(file, partitioning=None)
-        keys = pc.binary_join_element_wise(before, found.column("id").cast(pa.string()), after, "")
-        footer = {name: value for name, value in (found.schema.metadata or {}).items() if name != STAMP}
-        found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
-        pq.write_table(found, file, store_schema=False)
+        stored_rows = pq.read_table(file, partitioning=None)
+        keys = pc.binary_join_element_wise(before, stored_rows.column("id").cast(pa.string()), after, "")
+        footer = {name: value for name, value in (stored_rows.schema.metadata or {}).items() if name != STAMP}
+        stored_rows = stored_rows.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
+        pq.write_table(stored_rows, file, store_schema=False)
     state_sizes(table)
 
 

@@ -92,10 +92,10 @@ def test_of_two_attempts_of_a_task_one_is_kept(anywhere: Place) -> None:
     path = below(anywhere, "t")
     insert(path)
     planned = plan(path, ROWS.schema)
-    lost, kept = task(planned, ROWS, 0, attempt=1), task(planned, ROWS, 0, attempt=2)
-    commit_write(planned, [kept])
+    lost, committed = task(planned, ROWS, 0, attempt=1), task(planned, ROWS, 0, attempt=2)
+    commit_write(planned, [committed])
 
-    assert [one.group for one in lost.written] == [one.group for one in kept.written]
+    assert [one.group for one in lost.written] == [one.group for one in committed.written]
     assert len(keys_of(path)) == len(set(keys_of(path))) == 40
 
 

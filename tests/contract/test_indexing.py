@@ -111,11 +111,11 @@ def before_completion(
     real = module.build_partitions
 
     def building(*given: Any) -> Any:
-        done = real(*given)
+        result = real(*given)
         builds.append(1)
         if len(builds) <= times:
             act()
-        return done
+        return result
 
     patch_seam(monkeypatch, "build partitions of the metadata table", building)
     yield builds
@@ -137,11 +137,11 @@ def test_an_index_is_built_kept_dropped_and_built_again_over_its_left_overs(tmp_
     for key in (0, 1, 0, 2):
         upsert(path, key, settings)
 
-    done = build(path, name)
+    first_build = build(path, name)
 
-    assert done.indexes == tuple(sorted(names, key=[FILES, COLUMN_STATS, PARTITION_STATS].index))
-    assert done.records
-    assert done.bytes
+    assert first_build.indexes == tuple(sorted(names, key=[FILES, COLUMN_STATS, PARTITION_STATS].index))
+    assert first_build.records
+    assert first_build.bytes
     check(path, 0, 1, 2, names=names)
     upsert(path, 3, settings)
     check(path, 0, 1, 2, 3, names=names)
@@ -151,7 +151,7 @@ def test_an_index_is_built_kept_dropped_and_built_again_over_its_left_overs(tmp_
     upsert(path, 4, settings)
     rolled_back = upsert(path, 5, settings)
     rollback(open_storage(str(path)), rolled_back, patience=QUIET.patience)
-    assert build(path, name).indexes == done.indexes
+    assert build(path, name).indexes == first_build.indexes
     check(path, 0, 1, 2, 3, 4, names=names)
     upsert(path, 6, settings)
     check(path, 0, 1, 2, 3, 4, 6, names=names)

@@ -76,11 +76,11 @@ def test_interleaved_writers_and_services_leave_what_a_follower_keeps(monkeypatc
     follower = KeepingFollower()
     # The tables that the actors find are made with the follower, too.
     monkeypatch.setattr(trial, "_TEMPLATES", {})
-    with machine() as there:
+    with machine() as trial_machine:
         # Beside those that keep metadata tables, which some of the tables have.
         patch_seam(monkeypatch, "followers of a table", (*FOLLOWERS, follower))
         for seed in range(FOLLOWED):
-            run(there, seed, also=check_kept)
+            run(trial_machine, seed, also=check_kept)
 
 
 def test_a_seed_repeats_an_interleaving() -> None:
@@ -106,11 +106,11 @@ def test_a_killed_delete_that_is_run_again_before_any_write_makes_no_table() -> 
 def test_very_many_interleavings_leave_what_the_dict_says(capsys: pytest.CaptureFixture[str]) -> None:
     """Each stretch of seeds is printed once it is done, so that a run can be taken up where it ended."""
     failed = []
-    for done in run_stretches(Stretch(FROM, FROM + SEEDS)):
-        failed += done.failed
+    for stretch in run_stretches(Stretch(FROM, FROM + SEEDS)):
+        failed += stretch.failed
         with capsys.disabled():
-            told = f"seeds {done.first} to {done.end - 1}: {len(done.failed)} failed"
-            sys.stdout.write("\n".join(["", told, *done.failed]))
+            told = f"seeds {stretch.first} to {stretch.end - 1}: {len(stretch.failed)} failed"
+            sys.stdout.write("\n".join(["", told, *stretch.failed]))
             sys.stdout.flush()
         if len(failed) >= 10:
             break

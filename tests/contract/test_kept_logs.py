@@ -52,7 +52,7 @@ class Kept:
     def write(self, value: int) -> None:
         partition, keys = self.chance.choice("ab"), self.chance.sample(range(6), 2)
         operation = self.chance.choice(["upsert", "upsert", "delete"] if self.content else ["upsert"])
-        done = write(
+        result = write(
             self.path,
             [parted(partition, *keys, value=value)],
             operation=operation,
@@ -63,7 +63,7 @@ class Kept:
             self.content.pop((partition, f"k{key}"), None)
             if operation == "upsert":
                 self.content[partition, f"k{key}"] = value
-        assert done.instant
+        assert result.instant
         self._note()
 
     def compact(self, _: int) -> None:

@@ -243,12 +243,12 @@ def _documented() -> dict[str, dict[str, set[str]]]:
     text = PAGE.read_text(encoding="utf-8").partition("## What each operation writes")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     names = [name.strip("`") for name in rows[0][1:]]
-    found = {}
+    cells_by_row = {}
     for first, *cells in rows[2:]:
         for name in first.split(", "):
             said = [set() if cell == NOTHING else {one.strip() for one in cell.split(" and ")} for cell in cells]
-            found[name.strip("`")] = dict(zip(names, said, strict=True))
-    return found
+            cells_by_row[name.strip("`")] = dict(zip(names, said, strict=True))
+    return cells_by_row
 
 
 @pytest.mark.parametrize("kind", LIVES)

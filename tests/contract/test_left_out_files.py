@@ -154,8 +154,8 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
     write(path, pa.table(columns, names=["id", "p", "q"]), table=shape)
     if not named:
         write(path, pa.table([[0], ["a"], ["x"]], names=["id", "p", "q"]))
-        for one in sorted((tmp_path / "t/.hoodie/timeline").glob("2*"))[:3]:
-            one.unlink()
+        for item in sorted((tmp_path / "t/.hoodie/timeline").glob("2*"))[:3]:
+            item.unlink()
     whole = open_snapshot(path).slices()
     assert len(whole) == len(VALUES)
     partitions = {one.partition_path for one in whole}
@@ -176,11 +176,11 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
         looked.clear()
         with monkeypatch.context() as patch:
             patch_seam(patch, "look into a local folder", watched)
-            found = snapshot.slices(predicates)
+            file_slices = snapshot.slices(predicates)
         if named:
             step = snapshot.slices_to_read(predicates, counts=True).steps[0]
             assert (step.of, step.left_out) == (len(whole), len(whole) - len(wanted)), predicates
-        assert found == wanted, predicates
+        assert file_slices == wanted, predicates
         assert partitions.intersection(looked) == {one.partition_path for one in wanted}, predicates
 
 

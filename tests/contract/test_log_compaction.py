@@ -93,11 +93,11 @@ def completed(path: Path) -> Any:
 def changes(path: Path, begin: str, end: str | None = None) -> list[tuple[Any, ...]]:
     """Return the rows that a query of changes shows."""
     snapshot = open_snapshot(str(path), query=Changes(begin, end))
-    found = []
+    changed_rows = []
     for split in snapshot.plan(snapshot.schema, (), 1 << 27):
         for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split):
-            found += zip(*(batch.column(name).to_pylist() for name in ("id", "value")), strict=True)
-    return sorted(found)
+            changed_rows += zip(*(batch.column(name).to_pylist() for name in ("id", "value")), strict=True)
+    return sorted(changed_rows)
 
 
 def test_joined_log_files_show_what_was_there(table: Path, unaware: Callable[..., Any]) -> None:
@@ -105,18 +105,22 @@ def test_joined_log_files_show_what_was_there(table: Path, unaware: Callable[...
     before, bases = merged(table, *META), in_bases(table)
     logs = {file_slice.group: [log.named_time for log in file_slice.logs] for file_slice in slices(table)}
 
-    done = join(table)
+    log_compaction = join(table)
 
     assert merged(table, *META) == unaware(table, *META) == before
     assert in_bases(table) == bases
     for file_slice in slices(table):
         assert blocks(table, file_slice) == (
-            [done.instant] if len(logs[file_slice.group]) > 1 else logs[file_slice.group]
+            [log_compaction.instant] if len(logs[file_slice.group]) > 1 else logs[file_slice.group]
         )
         assert [log.named_time for log in file_slice.logs][: len(logs[file_slice.group])] == logs[file_slice.group]
-    assert (done.service, done.file_groups, done.files) == ("logcompaction", done.files, done.files)
+    assert (log_compaction.service, log_compaction.file_groups, log_compaction.files) == (
+        "logcompaction",
+        log_compaction.files,
+        log_compaction.files,
+    )
     stats = [stat for some in completed(table).partition_to_write_stats.values() for stat in some]
-    assert done.bytes == sum(stat.file_size_in_bytes for stat in stats)
+    assert log_compaction.bytes == sum(stat.file_size_in_bytes for stat in stats)
     assert join(table).instant == ""
     append(table, ("k3", "a", 29, 1), ("k4", "b", 0, 2), ("k6", "b", 1, 3), ("k1", "a", 20, 4))
     shown = {(key, value) for _, key, value in merged(table)}
@@ -148,19 +152,19 @@ def test_what_was_joined_is_joined_again_with_what_came_since(table: Path, unawa
 
 def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table: Path) -> None:
     """hudi-rs takes no block that has deletes of both kinds."""
-    done, storage = join(table), open_storage(str(table))
+    log_compaction, storage = join(table), open_storage(str(table))
     ordering = [rows().schema.field("ts")]
-    found: dict[str, int | None] = {}
+    ordering_values: dict[str, int | None] = {}
     for file_slice in slices(table):
         for log in file_slice.logs:
-            for block in read_blocks(storage, log.path) if log.named_time == done.instant else ():
+            for block in read_blocks(storage, log.path) if log.named_time == log_compaction.instant else ():
                 if block.type is BlockType.DELETE:
                     deletes = BlockContent(storage, block).deletes(ordering)
                     assert len({*deletes.default.to_pylist()}) == 1
-                    found |= dict(zip(deletes.keys.to_pylist(), deletes.ordering[0].to_pylist(), strict=True))
+                    ordering_values |= dict(zip(deletes.keys.to_pylist(), deletes.ordering[0].to_pylist(), strict=True))
 
-    assert {key: value for key, value in found.items() if key != "k6"} == {"k3": 30, "k4": 1}
-    assert found["k6"] in (None, 0)
+    assert {key: value for key, value in ordering_values.items() if key != "k6"} == {"k3": 30, "k4": 1}
+    assert ordering_values["k6"] in (None, 0)
 
 
 def test_what_was_joined_does_not_count_without_what_it_replaces(table: Path) -> None:
@@ -191,10 +195,10 @@ def test_a_plan_that_a_compaction_has_overtaken_is_taken_back(table: Path) -> No
     schedule_beside(table)
     before = merged(table, *META)
 
-    done = join(table)
+    log_compaction = join(table)
 
-    assert "has nothing left to merge" in done.skipped
-    assert done.files == 0
+    assert "has nothing left to merge" in log_compaction.skipped
+    assert log_compaction.files == 0
     assert timeline_of(table).find(plan.instant) is None
     assert merged(table, *META) == before
     run(table)
@@ -230,11 +234,11 @@ def test_what_comes_before_a_write_at_work_is_joined(table: Path, unaware: Calla
     later = append(table, ("k1", "a", 20, 150), ("k2", "b", 1, 151))
     before = merged(table, *META)
 
-    done = join(table)
+    log_compaction = join(table)
 
-    assert done.files > 0
-    assert done.instant < at_work < later
-    assert done.skipped == ""
+    assert log_compaction.files > 0
+    assert log_compaction.instant < at_work < later
+    assert log_compaction.skipped == ""
     assert merged(table, *META) == unaware(table, *META) == before
     waiting = join(table)
     assert (waiting.instant, waiting.files) == ("", 0)
@@ -299,11 +303,11 @@ def test_a_write_that_begins_later_goes_on(table: Path, unaware: Callable[..., A
     late = begin(table)
     append(table, ("k1", "a", 20, 200))
 
-    done = join(table)
+    log_compaction = join(table)
     append(table, ("k1", "a", 20, 300), ("k2", "b", 10, 301), at=late)
 
-    assert done.instant == plan.instant
-    assert late in done.skipped, "what came since waits for it"
+    assert log_compaction.instant == plan.instant
+    assert late in log_compaction.skipped, "what came since waits for it"
     assert [row for row in merged(table) if row[1] == "k1"] == [("a", "k1", 200)], "the one that was asked for later"
     assert merged(table, *META) == unaware(table, *META)
 
@@ -331,11 +335,11 @@ def test_an_older_write_that_came_in_between_keeps_its_file_groups_out(
     else:
         append(table, ("k1", "a", 20, 700), at=older)
     before = merged(table, *META)
-    done = join(table)
+    log_compaction = join(table)
 
     assert ("a", "k1", 700) in merged(table)
     assert merged(table, *META) == unaware(table, *META) == before
-    assert done.file_groups > 0
+    assert log_compaction.file_groups > 0
     timeline = timeline_of(table)
     (instant,) = [one for one in timeline.writes if one.requested_time == plan.instant]
     assert sum(map(len, timeline.files.read_commit(instant).partition_to_write_stats.values())) < plan.file_groups
@@ -372,15 +376,15 @@ def test_it_is_undone_as_any_write_and_leaves_what_it_was_made_of(table: Path) -
     pending = plan_join(table)
     rollback(storage, pending.instant)
     assert timeline_of(table).find(pending.instant) is None
-    done = join(table)
+    log_compaction = join(table)
     newest = timeline_of(table).writes[-2].requested_time
-    with pytest.raises(PyHudiError, match=done.instant):
+    with pytest.raises(PyHudiError, match=log_compaction.instant):
         rollback(storage, newest)
 
-    rollback(storage, done.instant)
+    rollback(storage, log_compaction.instant)
 
     assert merged(table, *META) == before
-    assert not list(table.rglob(f"*_{done.instant}.log.*"))
+    assert not list(table.rglob(f"*_{log_compaction.instant}.log.*"))
     savepoint(storage, newest)
     join(table)
     append(table, ("k1", "a", 90, 9))
@@ -406,22 +410,22 @@ def test_its_rows_are_no_changes_and_the_past_is_what_it_was(table: Path) -> Non
     times = [one.requested_time for one in timeline_of(table).writes]
     ends = [one.visible_since for one in timeline_of(table).writes]
     past = merged(table)
-    done = join(table)
-    (joined,) = [one for one in timeline_of(table).writes if one.requested_time == done.instant]
+    log_compaction = join(table)
+    (joined,) = [one for one in timeline_of(table).writes if one.requested_time == log_compaction.instant]
 
     assert changes(table, ends[-1]) == []
     assert changes(table, ends[1]) == changes(table, ends[1], ends[-1]) != []
     append(table, ("k1", "a", 99, 1))
     assert changes(table, ends[-1]) == changes(table, joined.visible_since) == [("k1", 1)]
-    for moment in (times[-1], done.instant):
+    for moment in (times[-1], log_compaction.instant):
         snapshot = open_snapshot(str(table), query=AsOf(moment))
-        found = [
+        shown_rows = [
             row
             for split in snapshot.plan(snapshot.schema, (), 1 << 27)
             for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split)
             for row in zip(*(batch.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
         ]
-        assert sorted(found) == past
+        assert sorted(shown_rows) == past
 
 
 def test_it_outlives_the_timeline(table: Path) -> None:

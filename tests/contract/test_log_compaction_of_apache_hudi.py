@@ -110,17 +110,17 @@ def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None
     assert done.instant == JOINED_AT
     for file_slice in slices(path):
         log = file_slice.logs[-1]
-        known = {block.type: block for block in theirs_by_group[log.file_id][1]}
+        their_blocks = {block.type: block for block in theirs_by_group[log.file_id][1]}
         for block in read_blocks(storage, log.path):
             # pyhudi keeps its checksum in the block's identifier, and Apache Hudi writes none.
             own = {2: block.headers[2], 6: block.headers[6]}
-            assert block.headers == {**known[block.type].headers, **own}
+            assert block.headers == {**their_blocks[block.type].headers, **own}
             assert entries(path, block, schema) == bodies[log.file_id, block.type]
     told, expected = ours(path, JOINED_AT, ".deltacommit"), theirs(".deltacommit")
     varying = {"path", "logFiles", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"}
     for partition, stats in expected.pop("partitionToWriteStats").items():
-        for one, other in zip(told["partitionToWriteStats"][partition], stats, strict=True):
-            assert {name: value for name, value in one.items() if name not in varying} == {
+        for item, other in zip(told["partitionToWriteStats"][partition], stats, strict=True):
+            assert {name: value for name, value in item.items() if name not in varying} == {
                 name: value for name, value in other.items() if name not in varying
             }
     assert {name: told[name] for name in ("compacted", "operationType", "version")} == {

@@ -56,10 +56,10 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_policy_looks_keys_up_among_base_and_log_files(table: Path) -> None:
     """A key that is in a log file alone is there, one that a log file deletes is not."""
-    done = write(
+    result = write(
         table, rows(2, 3, 4, 5, value=9, ts=9), operation="insert", settings=write_settings(insert_dup_policy="drop")
     )
-    assert (done.inserts, done.dropped, done.log_files) == (2, 2, 0)
+    assert (result.inserts, result.dropped, result.log_files) == (2, 2, 0)
     assert rows_of(table, "id", "value") == [*LATE[:2], ("k3", 9), LATE[2], ("k5", 9)]
     with pytest.raises(DuplicateKeyError, match="'k4'"):
         write(table, rows(4, value=9), operation="insert", settings=write_settings(insert_dup_policy="fail"))
@@ -131,13 +131,13 @@ def test_rows_made_of_stored_rows_are_of_all_copies_of_a_key_or_refused(
         write(tmp_path, rows(1, 2, value=5, ts=9), settings=of_stored)
     assert data_files(tmp_path) == held
 
-    done = write(tmp_path, [rows(1, value=0)] * 3, operation="delete", settings=of_stored)
+    result = write(tmp_path, [rows(1, value=0)] * 3, operation="delete", settings=of_stored)
     # A file group with a single row of the key gets a log file.
     alone = kind == "MERGE_ON_READ" and index != "BUCKET" and not small
-    assert (done.deletes, done.log_files) == (3, int(alone))
+    assert (result.deletes, result.log_files) == (3, int(alone))
     assert rows_of(tmp_path, "id", "value") == rows_by_hudi_rs(tmp_path, "id", "value") == [("k2", 2), ("k3", 1)]
-    done = write(tmp_path, rows(3, value=0), operation="delete", settings=of_stored)
-    assert (done.deletes, done.log_files) == (1, int(kind == "MERGE_ON_READ"))
+    result = write(tmp_path, rows(3, value=0), operation="delete", settings=of_stored)
+    assert (result.deletes, result.log_files) == (1, int(kind == "MERGE_ON_READ"))
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
@@ -146,13 +146,13 @@ def test_a_lookup_that_meets_copies_has_their_file_group_written_anew(tmp_path: 
     write(tmp_path, rows(1, 2, 3, value=1), table=replace(MERGED, index_type=index, bucket_count=None))
     write(tmp_path, [rows(1, 2, value=8, ts=3), rows(1, 2, value=9, ts=4)], operation="insert")
 
-    done = write(tmp_path, rows(1, value=5, ts=9))
-    assert (done.files, done.log_files) == (1, 0)
+    result = write(tmp_path, rows(1, value=5, ts=9))
+    assert (result.files, result.log_files) == (1, 0)
     assert rows_by_hudi_rs(tmp_path, "id", "value") == [("k1", 5), ("k2", 1), ("k2", 8), ("k2", 9), ("k3", 1)]
-    done = write(tmp_path, rows(3, value=6, ts=9))
-    assert (done.files, done.log_files) == (0, 1)
-    done = write(tmp_path, rows(2, value=0), operation="delete")
-    assert (done.files, done.log_files, done.deletes) == (1, 0, 3)
+    result = write(tmp_path, rows(3, value=6, ts=9))
+    assert (result.files, result.log_files) == (0, 1)
+    result = write(tmp_path, rows(2, value=0), operation="delete")
+    assert (result.files, result.log_files, result.deletes) == (1, 0, 3)
     assert rows_of(tmp_path, "id", "value") == rows_by_hudi_rs(tmp_path, "id", "value") == [("k1", 5), ("k3", 6)]
 
 
@@ -177,19 +177,19 @@ def test_new_rows_of_a_merge_that_deletes_outdo_are_left_out(
     merged = write_settings(counted=RowCounts(inserts=5, updates=1), upkeep=OFF)
     new = rows(1, 2, 3, 5, 8, 9, value=7, ts=8)
 
-    done = write(tmp_path, arriving(new, 1, 1, 0, 1, 1, 1), settings=merged)
-    assert (done.inserts, done.updates, done.dropped) == (3, 1, 2)
+    result = write(tmp_path, arriving(new, 1, 1, 0, 1, 1, 1), settings=merged)
+    assert (result.inserts, result.updates, result.dropped) == (3, 1, 2)
     assert [key for key, value in rows_of(tmp_path, "id", "value") if value == 7] == ["k3", "k5", "k8", "k9"]
     assert "left out 2 new rows" in caplog.text
     assert "such as 'k1'" in caplog.text or "such as 'k2'" in caplog.text
-    done = write(
+    result = write(
         tmp_path, arriving(rows(1, value=7, ts=8), 1), settings=write_settings(merged, counted=RowCounts(inserts=1))
     )
-    assert (done.inserts, done.dropped, done.log_files) == (0, 1, 0)
+    assert (result.inserts, result.dropped, result.log_files) == (0, 1, 0)
     with pytest.raises(OlderRowError, match="'k2', which was deleted with a greater ordering value"):
         write(tmp_path, arriving(rows(2, value=7, ts=8), 2), settings=merged)
-    done = write(tmp_path, arriving(rows(1, 2, value=8, ts=9), 1, 2), settings=merged)
-    assert (done.dropped, done.log_files) == (0, 2)
+    result = write(tmp_path, arriving(rows(1, 2, value=8, ts=9), 1, 2), settings=merged)
+    assert (result.dropped, result.log_files) == (0, 2)
 
 
 def test_a_delete_after_another_without_a_value_counts_where_a_row_is_between(tmp_path: Path) -> None:
@@ -213,11 +213,11 @@ def test_rows_that_lost_against_deletes_which_a_compaction_forgot_meanwhile_are_
     write(tmp_path, gone)
     made = arriving(rows(1, 2, value=7, ts=8), 1, 0)
     late = plan(tmp_path, made.schema, settings=write_settings(counted=RowCounts(inserts=1, updates=1), upkeep=OFF))
-    done = task(late, made, 0)
+    task_result = task(late, made, 0)
     compacting.run(tmp_path)
 
     with pytest.raises(CommitConflictError, match="dropped deletes against which rows of this write had lost"):
-        commit_write(late, [done])
+        commit_write(late, [task_result])
 
 
 def test_sorted_rows_of_a_bulk_insert_stand_beside_those_that_are_there(table: Path) -> None:
@@ -255,11 +255,11 @@ def test_what_replaces_file_groups_takes_those_of_log_files_alone(tmp_path: Path
     first = [parted("a", 1, 2, value=1), parted("b", 1, value=1), parted("a", 3, value=1)]
     write(tmp_path, first, table=PARTED, settings=write_settings(merge_max_bytes=1))
 
-    done = write(tmp_path, parted("a", 9, value=2), operation=operation)
+    result = write(tmp_path, parted("a", 9, value=2), operation=operation)
 
     left = {"insert_overwrite": [("a", "k9"), ("b", "k1")], "insert_overwrite_table": [("a", "k9")]}
     assert rows_of(tmp_path, "p", "id") == left.get(operation, [("b", "k1")])
-    assert done.replaced == (3 if operation == "insert_overwrite_table" else 2)
+    assert result.replaced == (3 if operation == "insert_overwrite_table" else 2)
 
 
 @pytest.mark.parametrize("block_format", ["parquet", "avro"])

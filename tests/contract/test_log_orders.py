@@ -61,10 +61,10 @@ def test_strings_that_order_rows_get_avro_blocks(
     write(path, rows(("k", "b", 1), ("l", "b", 1), ("m", "b", 1)), table=replace(LOGS, ordering_fields=fields))
     parts = [rows(("k", "a", 2)), rows(("l", "c", 2))]
     with caplog.at_level(logging.WARNING, "pyhudi"):
-        done = write(path, pa.concat_tables(parts) if how == "colocated" else parts, settings=settings)
+        result = write(path, pa.concat_tables(parts) if how == "colocated" else parts, settings=settings)
     write(path, rows(("m", "c", 3), deleted=True), settings=settings)
 
-    assert done.log_files == (1 if how == "colocated" else 2)
+    assert result.log_files == (1 if how == "colocated" else 2)
     assert formats(path) == {BlockType.AVRO, BlockType.DELETE}
     assert rows_of(path, "id", "n") == [("k", 1), ("l", 2)]
     assert ("not those of hoodie.logfile.data.block.format=parquet" in caplog.text) == (how == "asked")

@@ -127,12 +127,12 @@ def test_a_log_file_ends_where_it_is_large_enough(tmp_path: Path) -> None:
     settings = WriteSettings(logs=LogSettings(block_bytes=100_000, file_bytes=1), colocated=True)
     more = rows(*range(20_000), value=7, ts=2)
 
-    done = write(tmp_path, more, settings=settings)
+    result = write(tmp_path, more, settings=settings)
 
-    stats = stats_of(tmp_path, done.instant)
+    stats = stats_of(tmp_path, result.instant)
     assert [stat.log_version for stat in stats] == list(range(1, len(stats) + 1))
     assert len(stats) > 1
-    assert sum(stat.num_writes for stat in stats) == done.updates == 20_000
+    assert sum(stat.num_writes for stat in stats) == result.updates == 20_000
     write(tmp_path, rows(0, 1, 2, value=0), operation="delete")
     found = rows_of(tmp_path, "id", "value")
     assert len(found) == 20_000 - 3
@@ -153,10 +153,10 @@ def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
     keys = [n for n in range(1, 40) for _ in range(3)]
     many = pa.concat_tables([rows(n, value=place, ts=40 - place % 7) for place, n in enumerate(keys)])
 
-    done = write(tmp_path, many, settings=write_settings(COLOCATED, **bounds))
+    result = write(tmp_path, many, settings=write_settings(COLOCATED, **bounds))
 
-    assert done.updates > 39
-    assert done.log_files == 2
+    assert result.updates > 39
+    assert result.log_files == 2
     best: dict[str, tuple[int, int]] = {}
     for one in many.to_pylist():
         stamp = (one["ts"] if ordering else 0, one["value"])

@@ -56,10 +56,10 @@ def test_each_pass_holds_as_many_keys_as_there_is_memory_for(tmp_path: Path) -> 
     tiny = write_settings(APART, batch_size=3000, output=Output(memory=6000))
     write(tmp_path, [rows(*range(500), value=1), rows(*range(300), value=1, p="b")], table=TABLE, settings=APART)
     parts = [rows(*range(start, 700, 2), value=start + 2) for start in (0, 1)]
-    done = write(tmp_path, [*parts, rows(*range(0, 700, 2), value=9), rows(*range(5), value=5, p="b")], settings=tiny)
+    result = write(tmp_path, [*parts, rows(*range(0, 700, 2), value=9), rows(*range(5), value=5, p="b")], settings=tiny)
 
-    assert (done.inserts, done.updates) == (200, 505)
-    assert done.lookup.files > 5, "there were several passes"
+    assert (result.inserts, result.updates) == (200, 505)
+    assert result.lookup.files > 5, "there were several passes"
     expected = [(f"k{key}", 9 if key % 2 == 0 else 3) for key in range(700)]
     assert [row[1:] for row in rows_of(tmp_path, "p", "id", "value") if row[0] == "a"] == sorted(expected)
     assert len(slices(tmp_path)) == 3
@@ -68,11 +68,11 @@ def test_each_pass_holds_as_many_keys_as_there_is_memory_for(tmp_path: Path) -> 
 
 def test_deletes_of_keys_that_are_nowhere_go_nowhere(tmp_path: Path) -> None:
     write(tmp_path, rows(1, 2, value=1), table=TABLE, settings=APART)
-    done = write(tmp_path, [rows(2, 7, value=0), rows(7, 8, value=0)], operation="delete", settings=APART)
-    assert (done.deletes, done.not_found, done.files) == (1, 2, 1)
+    result = write(tmp_path, [rows(2, 7, value=0), rows(7, 8, value=0)], operation="delete", settings=APART)
+    assert (result.deletes, result.not_found, result.files) == (1, 2, 1)
 
-    done = write(tmp_path, rows(7, 8, 9, value=0), operation="delete", settings=APART)
-    assert (done.deletes, done.not_found, done.files) == (0, 3, 0)
+    result = write(tmp_path, rows(7, 8, 9, value=0), operation="delete", settings=APART)
+    assert (result.deletes, result.not_found, result.files) == (0, 3, 0)
     assert rows_of(tmp_path, "id") == [("k1",)]
     with pytest.raises(KeyNotFoundError, match=r"'k7'.*partition 'a'"):
         write(tmp_path, rows(1, 7, value=0), operation="delete", settings=STRICT)
@@ -92,10 +92,10 @@ def test_a_key_that_an_insert_put_elsewhere_comes_back_once(
     steps = ["insert", "delete"] if inserted == "before the delete" else ["delete", "insert"]
     for operation in steps:
         write(tmp_path, rows(1, value=3), operation=operation, settings=APART)
-    done = write(tmp_path, rows(1, value=9), settings=APART)
+    result = write(tmp_path, rows(1, value=9), settings=APART)
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 9), ("k2", 1)]
-    assert done.inserts + done.updates == 1
+    assert result.inserts + result.updates == 1
     # Base files go on holding the key, of which log files deleted all rows but one.
     assert not findings(tmp_path)
 
@@ -123,14 +123,14 @@ def test_inserts_look_keys_up_where_they_are_asked_to(tmp_path: Path, made: Tabl
     write(tmp_path, rows(1, 2, value=1), table=made, settings=APART)
     write(tmp_path, rows(2, value=2), settings=APART)
     drop, fail = (write_settings(APART, insert_dup_policy=policy) for policy in ("drop", "fail"))
-    done = write(tmp_path, [rows(1, 3, value=5), rows(2, 4, value=5)], operation="insert", settings=drop)
-    assert (done.inserts, done.dropped, done.lookup.candidates) == (2, 2, 1)
+    result = write(tmp_path, [rows(1, 3, value=5), rows(2, 4, value=5)], operation="insert", settings=drop)
+    assert (result.inserts, result.dropped, result.lookup.candidates) == (2, 2, 1)
 
     with pytest.raises(DuplicateKeyError, match="'k3'"):
         write(tmp_path, rows(3, 9, value=6), operation="insert", settings=fail)
     merging = write_settings(APART, allow_duplicates_on_insert=False)
-    done = write(tmp_path, rows(3, 5, value=7), operation="insert", settings=merging)
-    assert (done.inserts, done.updates) == (1, 1)
+    result = write(tmp_path, rows(3, 5, value=7), operation="insert", settings=merging)
+    assert (result.inserts, result.updates) == (1, 1)
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 2), ("k3", 7), ("k4", 5), ("k5", 7)]
     assert_healthy(tmp_path)
 
@@ -167,11 +167,11 @@ def test_many_new_keys_open_several_file_groups_by_the_size_of_a_row(tmp_path: P
     """Two tasks and a commit that does it again name the same file groups."""
     sizes = FileSizes(small=0, largest=100_000, record_bytes=1000)
     settings = write_settings(lookup=LookupSettings(sizes=sizes), batch_size=5000, output=Output(memory=20_000))
-    done = write(
+    result = write(
         tmp_path, [rows(*range(0, 1000, 2), value=1), rows(*range(1, 1000, 2), value=1)], table=TABLE, settings=settings
     )
 
-    assert (done.inserts, done.files) == (1000, 10)
+    assert (result.inserts, result.files) == (1000, 10)
     assert {len(found) for found in homes(tmp_path).values()} == {1}
     write(tmp_path, [rows(*range(0, 1000, 3), value=2), rows(*range(1, 1000, 3), value=2)], settings=settings)
     assert len(slices(tmp_path)) == 10
@@ -203,11 +203,11 @@ def test_what_replaces_looks_nothing_up_and_joins_nothing(tmp_path: Path, operat
     write(tmp_path, [rows(1, 2, value=1), rows(1, value=1, p="b")], table=TABLE)
     before = {file_slice.group for file_slice in slices(tmp_path)}
     settings = write_settings(combine_before_insert=True)
-    done = write(tmp_path, [rows(2, 3, value=2), rows(3, value=4)], operation=operation, settings=settings)
+    result = write(tmp_path, [rows(2, 3, value=2), rows(3, value=4)], operation=operation, settings=settings)
 
     kept = [("b", "k1", 1)] if operation == "insert_overwrite" else []
     assert rows_of(tmp_path, "p", "id", "value") == [("a", "k2", 2), ("a", "k3", 4), *kept]
-    assert done.lookup == LookupFigures()
+    assert result.lookup == LookupFigures()
     assert not {file_slice.group for file_slice in slices(tmp_path) if file_slice.partition_path == "a"} & before
     assert_healthy(tmp_path)
 
@@ -229,14 +229,18 @@ def test_what_a_lookup_took_is_told_by_the_commit_and_by_the_table(
     write(tmp_path, [rows(1, value=1), rows(1, value=1, p="b")], table=TABLE, settings=APART)
     write(tmp_path, rows(2, value=1), settings=APART)
     patch_seam(monkeypatch, "clock of lookups", SimpleNamespace(monotonic=count(100, 2.5).__next__))
-    done = write(tmp_path, rows(1, 3, value=2), settings=APART)
+    result = write(tmp_path, rows(1, 3, value=2), settings=APART)
 
-    assert (done.lookup.files, done.lookup.candidates, done.lookup.bytes > 0) == (2, done.lookup.candidates, True)
-    assert "lookup" in done.seconds
+    assert (result.lookup.files, result.lookup.candidates, result.lookup.bytes > 0) == (
+        2,
+        result.lookup.candidates,
+        True,
+    )
+    assert "lookup" in result.seconds
     kept = last_commit(open_storage(str(tmp_path)))
     assert kept is not None
-    assert kept.lookup == done.lookup
-    assert done.lookup.seconds == 2.5
+    assert kept.lookup == result.lookup
+    assert result.lookup.seconds == 2.5
 
 
 @pytest.mark.parametrize(
@@ -263,10 +267,10 @@ def test_an_attempt_that_ran_twice_and_one_that_was_lost_change_nothing(tmp_path
     work = planned(tmp_path, settings=APART)
     task(work, rows(1, 7, value=5), 0, attempt=3)
     results = [task(work, rows(1, 3, value=2), 0, attempt=4), task(work, rows(3, 4, value=3), 1)]
-    done = commit_write(work, results)
+    committed = commit_write(work, results)
     again = commit_write(work, results)
 
-    assert again == done
+    assert again == committed
     assert rows_of(tmp_path, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 3), ("k4", 3)]
     given_up = planned(tmp_path, settings=APART)
     task(given_up, rows(1, 9, value=9), 0)
@@ -302,8 +306,8 @@ def test_few_small_files_of_a_partition_take_new_keys_in_where_rows_are_appended
     small = {file_slice.file_id for file_slice in slices(table)}
     largest = max(file_slice.size for file_slice in slices(table)) + 20 * 100
     sizes = FileSizes(small=largest, largest=largest, record_bytes=100, most_rewritten=most)
-    done = write(table, rows(*range(3, 43), value=2), settings=WriteSettings(lookup=LookupSettings(sizes=sizes)))
+    result = write(table, rows(*range(3, 43), value=2), settings=WriteSettings(lookup=LookupSettings(sizes=sizes)))
 
     joined = {home(table, key) for key in range(3, 43)} & small
-    assert (len(small), len(joined), done.files) == (2, most, 2)
+    assert (len(small), len(joined), result.files) == (2, most, 2)
     assert_healthy(table)

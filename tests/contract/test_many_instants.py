@@ -92,11 +92,11 @@ def said(path: str, *, noted: bool = True) -> Written:
     note = storage.read(NOTE) if storage.exists(NOTE) and not noted else None
     if note is not None:
         storage.delete(NOTE)
-    found = read_written(open_table(storage).timeline())
+    written = read_written(open_table(storage).timeline())
     if note is not None:
         storage.write(NOTE, note)
     forget_tables()
-    return found
+    return written
 
 
 def checked(text: bytes) -> bytes:

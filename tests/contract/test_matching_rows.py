@@ -165,10 +165,10 @@ def test_keys_tell_the_numbers_in_their_columns(
     snapshot = open_snapshot(str(tmp_path / "t"))
 
     columns = map(snapshot.schema.field, number_columns(snapshot.config, snapshot.schema))
-    found = KeyNumbers.of(columns, pa.array(keys, pa.string()))
+    key_numbers = KeyNumbers.of(columns, pa.array(keys, pa.string()))
 
-    lists = found and [column.to_pylist() for column in found.numbers]
-    assert (found and dict(zip(found.schema.names, lists, strict=True))) == numbers
+    lists = key_numbers and [column.to_pylist() for column in key_numbers.numbers]
+    assert (key_numbers and dict(zip(key_numbers.schema.names, lists, strict=True))) == numbers
 
 
 def test_a_text_that_is_no_list_of_keys_is_refused() -> None:

@@ -146,11 +146,11 @@ def histories(
     base = [row(key, draw(st.integers(1, 5))) for key in draw(st.lists(st.sampled_from(KEYS), max_size=8))]
     logs: list[list[Rows | Gone]] = []
     entries: list[tuple[str, Entry]] = []
-    one = st.tuples(st.sampled_from(KEYS), st.integers(0, 6), st.booleans())
+    record = st.tuples(st.sampled_from(KEYS), st.integers(0, 6), st.booleans())
     for _ in range(draw(st.integers(1, 4))):
         blocks: list[Rows | Gone] = []
         for _ in range(draw(st.integers(1, 3))):
-            drawn = draw(st.lists(one, min_size=1, max_size=6))
+            drawn = draw(st.lists(record, min_size=1, max_size=6))
             if draw(st.integers(0, 2)):
                 rows = [row(key, ts, gone and ts % 2 == 0) for key, ts, gone in drawn]
                 columns = None
@@ -176,14 +176,14 @@ def histories(
 
 def check(history: Any, columns: pa.Schema, made: TableConfig, model: Model, spills: Path, memory: int) -> None:
     base, logs, entries = history
-    one = Slice(open_storage(f"memory://{uuid.uuid4()}"), columns)
+    stored_slice = Slice(open_storage(f"memory://{uuid.uuid4()}"), columns)
     if base:
-        one.add_base(base)
+        stored_slice.add_base(base)
     for blocks in logs:
-        one.add_log(*blocks, ordering=["ts"])
+        stored_slice.add_log(*blocks, ordering=["ts"])
 
     def read(schema: pa.Schema) -> list[dict[str, Any]]:
-        merged = one.merged(made, open_storage(str(spills)), memory=memory)
+        merged = stored_slice.merged(made, open_storage(str(spills)), memory=memory)
         rows: list[dict[str, Any]] = pa.Table.from_batches(merged.batches(schema), schema).to_pylist()
         assert merged.counts.records == len(entries)
         return rows
@@ -191,7 +191,7 @@ def check(history: Any, columns: pa.Schema, made: TableConfig, model: Model, spi
     wanted = [field.name for field in columns if field.name not in ("id", "_hoodie_is_deleted")]
     expected = sorted(([row.get(name) for name in wanted] for row in model.shown(base, entries)), key=repr)
     assert sorted(([row[name] for name in wanted] for row in read(with_meta(columns))), key=repr) == expected
-    nothing = one.merged(made, open_storage(str(spills)), memory=memory).batches(pa.schema([]))
+    nothing = stored_slice.merged(made, open_storage(str(spills)), memory=memory).batches(pa.schema([]))
     assert sum(batch.num_rows for batch in nothing) == len(expected)
     texts = sorted((row["text"] for row in read(pa.schema([columns.field("text")]))), key=repr)
     assert texts == sorted((row[wanted.index("text")] for row in expected), key=repr)
@@ -257,8 +257,8 @@ def test_a_row_says_in_four_ways_that_it_is_a_delete(tmp_path: Path) -> None:
         "hoodie.record.merge.property.hoodie.payload.delete.marker": "gone",
     }
     noted = pa.schema([*schema(pa.int32()), pa.field("_hoodie_operation", pa.string())])
-    one = Slice(open_storage(f"memory://{uuid.uuid4()}"), noted)
-    one.add_base([{"id": f"k{n}", "ts": 5, "seq": n} for n in range(8)])
+    stored_slice = Slice(open_storage(f"memory://{uuid.uuid4()}"), noted)
+    stored_slice.add_base([{"id": f"k{n}", "ts": 5, "seq": n} for n in range(8)])
     said = [
         {"_hoodie_is_deleted": True},
         {"op": "gone"},
@@ -267,15 +267,15 @@ def test_a_row_says_in_four_ways_that_it_is_a_delete(tmp_path: Path) -> None:
         {"_hoodie_operation": "U"},
         {"op": "Gone", "_hoodie_is_deleted": False},
     ]
-    one.add_log(Rows([{"id": f"k{n}", "ts": 6, "seq": 10 + n, **more} for n, more in enumerate(said)]))
+    stored_slice.add_log(Rows([{"id": f"k{n}", "ts": 6, "seq": 10 + n, **more} for n, more in enumerate(said)]))
     # Of these the first comes too late, and the second asks for no order.
-    one.add_log(Rows([{"id": key, "ts": ts, "seq": 20, "op": "gone"} for key, ts in (("k6", 4), ("k7", 0))]))
+    stored_slice.add_log(Rows([{"id": key, "ts": ts, "seq": 20, "op": "gone"} for key, ts in (("k6", 4), ("k7", 0))]))
 
     for columns in (noted, schema(pa.int32())):
         merged = MergedSlice(
-            one.storage,
+            stored_slice.storage,
             config("ts", **marked),
-            one.file_slice,
+            stored_slice.file_slice,
             columns,
             lambda time: True,
             memory=1 << 30,
@@ -286,8 +286,8 @@ def test_a_row_says_in_four_ways_that_it_is_a_delete(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_ordered_by_no_column_is_refused(tmp_path: Path) -> None:
-    one = Slice(open_storage(f"memory://{uuid.uuid4()}"), schema(pa.int32()))
-    one.add_log(Rows([{"id": "k0", "ts": 1, "seq": 1}]))
+    stored_slice = Slice(open_storage(f"memory://{uuid.uuid4()}"), schema(pa.int32()))
+    stored_slice.add_log(Rows([{"id": "k0", "ts": 1, "seq": 1}]))
 
     with pytest.raises(UnsupportedTableError, match=r"orders rows by 'meta\.ts'"):
-        one.merged(config("meta.ts"), open_storage(str(tmp_path)))
+        stored_slice.merged(config("meta.ts"), open_storage(str(tmp_path)))

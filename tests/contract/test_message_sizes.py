@@ -62,12 +62,12 @@ def _written(path: Path, rows: pa.Table) -> TaskResult:
 @pytest.mark.parametrize("kind", FileKind)
 def test_a_decision_of_forty_thousand_files_has_less_than_sixteen_mebibytes(kind: FileKind) -> None:
     """Each file adds the same to it, so a hundredth of them tells the size of all."""
-    done = Instant(_TIME, "commit", State.COMPLETED, _TIME)
-    work = SimpleNamespace(instant_time=_TIME, config=SimpleNamespace(name="t"), inflight=done)
+    instant = Instant(_TIME, "commit", State.COMPLETED, _TIME)
+    work = SimpleNamespace(instant_time=_TIME, config=SimpleNamespace(name="t"), inflight=instant)
     files = [_file(kind, number) for number in range(400)]
 
     metadata = commit_metadata(work, pa.schema([("id", pa.string())]), files, "UPSERT", {})  # type: ignore[arg-type]
-    decision = Decision(DecisionKind.MAKE, done, encode(metadata)).encode()
+    decision = Decision(DecisionKind.MAKE, instant, encode(metadata)).encode()
 
     assert 100 * len(decision) < 16 * _MIB
 

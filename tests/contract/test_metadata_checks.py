@@ -415,12 +415,12 @@ def test_each_planted_fault_is_told_alone(tables: Path, tmp_path: Path, case: Fa
     table = copied(tables, case.table, tmp_path)
     plant(table, case.partition, case.change, moved=case.moved)
 
-    found = of_metadata(table)
+    findings = of_metadata(table)
 
-    assert {one["code"] for one in found} == case.codes, found
-    assert any(case.says in one["what"] for one in found), found
-    assert all("drop_index" in one["cure"] for one in found)
-    assert (of_metadata(table, deep=False) == found) == case.cheap
+    assert {one["code"] for one in findings} == case.codes, findings
+    assert any(case.says in one["what"] for one in findings), findings
+    assert all("drop_index" in one["cure"] for one in findings)
+    assert (of_metadata(table, deep=False) == findings) == case.cheap
 
 
 def test_each_way_to_be_wrong_has_a_planted_fault() -> None:

@@ -98,10 +98,10 @@ def test_a_merged_file_says_what_the_files_of_its_group_say_together(recorded: P
                 # Where a log file has a schema of its own, all records get another.
                 logs = [*reader.said_in_logs(AllEntries()), SaidRecords(entries.NONE, "another")]
                 reader = with_logs(reader, logs)
-            found = merged_group(reader, lists=kind == FILES)
+            merged_file = merged_group(reader, lists=kind == FILES)
 
-            assert said(read_back(found.content)) == before
-            assert found.records >= len(before)
+            assert said(read_back(merged_file.content)) == before
+            assert merged_file.records >= len(before)
 
 
 def with_logs(reader: GroupReader, logs: list[SaidRecords]) -> GroupReader:
@@ -143,16 +143,16 @@ def test_blocks_that_no_log_file_touches_are_copied(tmp_path: Path, touched: str
     values = said_by_base.values.take(pa.array([0] * len(of_new), pa.int64()))
     logs = [deletes(keys), SaidRecords(Entries(of_new.take(order), values), schema), deletes(gone)]
 
-    found = merged_group(with_logs(reader, logs), lists=False)
+    merged_file = merged_group(with_logs(reader, logs), lists=False)
 
-    file = HFile(pa.BufferReader(found.content), "new")
+    file = HFile(pa.BufferReader(merged_file.content), "new")
     got = file.entries_in(range(len(file.blocks)))
     wanted = dict(zip(said_by_base.keys.to_pylist(), said_by_base.values.to_pylist(), strict=True))
     wanted |= dict(zip(of_new.to_pylist(), values.to_pylist(), strict=True))
     left = [key for key in sorted(wanted) if key not in gone.to_pylist()]
     assert got.keys.to_pylist() == left
     assert got.values.to_pylist() == [wanted[key] for key in left]
-    assert found.records == file.count == len(left)
+    assert merged_file.records == file.count == len(left)
     assert left[-1] in file.info[b"hfile.LASTKEY"]
     copied = sum(place.size == other.size for place in file.blocks for other in base.blocks if place.key == other.key)
     assert (copied > blocks - 5) == (touched in ("no block", "some blocks"))
@@ -224,11 +224,11 @@ def test_a_pending_compaction_of_apache_hudi_is_carried_out(tmp_path: Path, begu
     upsert(tmp_path, 5)
     assert of_metadata(tmp_path) == []
 
-    done = upkept(tmp_path)
+    compaction = upkept(tmp_path)
 
     slices = slices_of(tmp_path)
     compacted = [each.requested_time for each in slices.timeline.completed if each.action == "commit"]
-    assert compacted == [asked.requested_time, done.instant]
+    assert compacted == [asked.requested_time, compaction.instant]
     assert not slices.timeline.pending
     assert [one.logs for _, one in slices.newest] == [()]
     assert rows_of(tmp_path, "id") == [("k0",), ("k1",), ("k2",), ("k3",), ("k5",)]
@@ -254,14 +254,14 @@ def test_a_pending_log_compaction_of_apache_hudi_is_taken_back(tmp_path: Path) -
 
 def test_a_plan_that_comes_again_once_it_was_carried_out_is_taken_back(tmp_path: Path) -> None:
     table_with_logs(tmp_path)
-    done = upkept(tmp_path)
+    compaction = upkept(tmp_path)
     upsert(tmp_path, 5)
     timeline = tmp_path / FOLDER / ".hoodie/timeline"
-    plan = (timeline / f"{done.instant}.compaction.requested").read_bytes()
+    plan = (timeline / f"{compaction.instant}.compaction.requested").read_bytes()
     upkept(tmp_path)
-    for name in [one.name for one in timeline.iterdir() if one.name.startswith(done.instant)]:
+    for name in [one.name for one in timeline.iterdir() if one.name.startswith(compaction.instant)]:
         (timeline / name).unlink()
-    (timeline / f"{done.instant}.compaction.requested").write_bytes(plan)
+    (timeline / f"{compaction.instant}.compaction.requested").write_bytes(plan)
 
     upkept(tmp_path)
 
@@ -318,10 +318,10 @@ def test_a_dry_run_says_what_a_compaction_would_merge(tmp_path: Path) -> None:
     foretold = arrow.Table(str(tmp_path)).compact_metadata(dry_run=True)
 
     assert files_below(tmp_path) == before
-    done = arrow.Table(str(tmp_path)).compact_metadata()
-    assert (foretold.file_groups, foretold.log_files) == (done.file_groups, done.log_files) == (1, 4)
-    assert foretold.bytes_read == done.bytes_read
-    assert "1 file group merged, 4 log files read" in str(done)
+    compaction = arrow.Table(str(tmp_path)).compact_metadata()
+    assert (foretold.file_groups, foretold.log_files) == (compaction.file_groups, compaction.log_files) == (1, 4)
+    assert foretold.bytes_read == compaction.bytes_read
+    assert "1 file group merged, 4 log files read" in str(compaction)
 
 
 def test_instants_of_a_metadata_table_that_pyhudi_built_move_into_its_archive(tmp_path: Path) -> None:

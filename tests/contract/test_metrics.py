@@ -74,16 +74,16 @@ def test_services_after_a_commit_report_what_they_took_away(tmp_path: Path) -> N
     (tmp_path / "figures").mkdir()
     totals = Counter[str]()
     for turn in range(8):
-        done = write(tmp_path / "trips", rows([("k1", "a", turn)]), table=TABLE, settings=settings)
+        result = write(tmp_path / "trips", rows([("k1", "a", turn)]), table=TABLE, settings=settings)
         [target] = (tmp_path / "figures").iterdir()
-        name, found = target.stem, reported(target)
-        by_name = {service.service: service for service in done.services}
+        name, metric_values = target.stem, reported(target)
+        by_name = {service.service: service for service in result.services}
         for service, figure, counted in (
             ("clean", "numFilesDeleted", "files"),
             ("archive", "numInstantsArchived", "instants"),
         ):
             taken = getattr(by_name[service], counted) if service in by_name else 0
-            assert found.get(f"{name}_{service}_{figure}", 0) == taken
+            assert metric_values.get(f"{name}_{service}_{figure}", 0) == taken
             totals[service] += taken
     assert min(totals["clean"], totals["archive"]) > 0
 
@@ -94,11 +94,11 @@ def test_a_report_that_fails_is_one_line_and_fails_no_commit(
     (tmp_path / "no-folder").touch()
     settings = WriteSettings(metrics=MetricsSettings(file=f"{tmp_path}/no-folder/t.prom", gateway="127.0.0.1:1"))
     with caplog.at_level(logging.WARNING, "pyhudi"):
-        done = write(tmp_path / "t", rows(FIRST), table=TABLE, settings=settings)
+        result = write(tmp_path / "t", rows(FIRST), table=TABLE, settings=settings)
 
-    assert done.inserts == 3
+    assert result.inserts == 3
     lines = [record.getMessage() for record in caplog.records]
-    assert [f"the figures of the commit {done.instant} did not get to" in line for line in lines] == [True, True]
+    assert [f"the figures of the commit {result.instant} did not get to" in line for line in lines] == [True, True]
     assert [target in line for target, line in zip(("t.prom", "127.0.0.1:1"), lines, strict=True)] == [True, True]
     assert all(record.exc_info is None for record in caplog.records)
 
@@ -158,14 +158,14 @@ def test_a_gateway_that_does_not_answer_is_given_up(
 ) -> None:
     patch_seam(monkeypatch, "seconds of a push of metrics", 0.3)
     with gateway(threading.Event()) as (address, got), caplog.at_level(logging.WARNING, "pyhudi"):
-        done = write(
+        result = write(
             tmp_path / "t", rows(FIRST), table=TABLE, settings=WriteSettings(metrics=MetricsSettings(gateway=address))
         )
         # The server may read what was sent once the write has given it up.
         while not got:
             threading.Event().wait(0.01)
 
-    assert done.inserts == 3
+    assert result.inserts == 3
     assert len(got) == 1
     [line] = [record.getMessage() for record in caplog.records]
     assert "did not get to" in line

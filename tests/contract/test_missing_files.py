@@ -125,7 +125,7 @@ def test_what_a_clean_names_is_not_missed(past: Past) -> None:
     storage = open_storage(str(past.path))
     timeline, at = open_table(storage).timeline(), f"{int(past.commits[0].instant) - 1}"
     part = CleanPartition(partition_path="a", policy="KEEP_LATEST_COMMITS", success_delete_files=[name])
-    done = CleanMetadata(
+    clean_metadata = CleanMetadata(
         start_clean_time=at,
         time_taken_in_millis=0,
         total_files_deleted=1,
@@ -135,7 +135,7 @@ def test_what_a_clean_names_is_not_missed(past: Past) -> None:
     clean = Instant(at, "clean", State.COMPLETED, f"{at[:-1]}9")
     timeline.files.request(clean)
     timeline.files.start(clean)
-    timeline.complete(clean, encode(done))
+    timeline.complete(clean, encode(clean_metadata))
 
     assert past.shown() == past.as_of(past.commits[1].instant)
 

@@ -34,10 +34,10 @@ _CLEANED = range(270, 350)
 
 def check_interleavings(_: Path) -> None:
     """Run interleavings until a run fails; an error where no error belongs fails it, too."""
-    with machine() as there:
+    with machine() as trial_machine:
         for seed in range(_ENOUGH):
             try:
-                run(there, seed)
+                run(trial_machine, seed)
             except PyHudiError as error:
                 raise AssertionError(str(error)) from error
 

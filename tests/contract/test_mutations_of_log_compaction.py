@@ -77,10 +77,10 @@ def check_what_counts(folder: Path) -> None:
     """Assert that of all blocks those that were joined count, and come to what there was."""
     table = made(folder)
     before = merged(table, "_hoodie_commit_time", "id", "value")
-    done = join(table)
+    log_compaction = join(table)
 
     assert merged(table, "_hoodie_commit_time", "id", "value") == before
-    assert {one for file_slice in slices(table) for one in blocks(table, file_slice)} == {done.instant}
+    assert {one for file_slice in slices(table) for one in blocks(table, file_slice)} == {log_compaction.instant}
 
 
 def check_deletes(folder: Path) -> None:
@@ -122,10 +122,10 @@ def check_older_writes(folder: Path) -> None:
     for file_slice in slices(table):
         times = [log.named_time for log in file_slice.logs]
         for log in file_slice.logs:
-            for one in merged_slice.read_log(storage, log):
-                if one.compacted_times:
+            for block in merged_slice.read_log(storage, log):
+                if block.compacted_times:
                     last = times.index(log.named_time)
-                    assert set(times[:last]) <= {*one.compacted_times, *_below(table, file_slice, one)}
+                    assert set(times[:last]) <= {*block.compacted_times, *_below(table, file_slice, block)}
 
 
 def _below(table: Path, file_slice, block: LogBlock) -> set[str]:  # type: ignore[no-untyped-def]

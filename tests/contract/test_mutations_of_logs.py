@@ -171,11 +171,11 @@ def check_all_copies(_: Path) -> None:
 def check_made_of_copies(folder: Path) -> None:
     """Assert that a write made of stored rows takes all rows of a key or none, for readers of the first row too."""
     table, settings = folder / "t", write_settings(ROOMY, upkeep=OFF, of_stored=True)
-    one = part(row("k", ts=1, value=1))
-    write(table, [one, one], operation="insert", table=LOGGED)
+    single_row = part(row("k", ts=1, value=1))
+    write(table, [single_row, single_row], operation="insert", table=LOGGED)
     with pytest.raises(DuplicateKeyError):
-        write(table, one, operation="delete", settings=settings)
-    write(table, [one, one], operation="delete", settings=settings)
+        write(table, single_row, operation="delete", settings=settings)
+    write(table, [single_row, single_row], operation="delete", settings=settings)
 
     assert rows_by_hudi_rs(table, "value") == []
 

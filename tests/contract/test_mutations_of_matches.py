@@ -61,10 +61,10 @@ def a_slice_of_each_partition_is_left_out(patch: Patch) -> None:
     original = read_seam("file slices of sought keys")
 
     def places(snapshot: Any) -> Any:
-        found = original(snapshot)
+        find_places = original(snapshot)
 
         def but_the_last(path: str, keys: pa.StringArray, slices: Sequence[Any]) -> Iterator[Any]:
-            return iter([*found(path, keys, slices)][:-1])
+            return iter([*find_places(path, keys, slices)][:-1])
 
         return but_the_last
 

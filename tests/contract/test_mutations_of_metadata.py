@@ -120,12 +120,12 @@ def placeholders_are_left_out(patch: Patch) -> None:
 
 
 def the_property_is_written_from_memory(patch: Patch) -> None:
-    original, known = read_seam("properties that a change of partitions sets"), list[Any]()
+    original, cached_configs = read_seam("properties that a change of partitions sets"), list[Any]()
 
     def changed(config: Any, **how: Any) -> Any:
-        if config.metadata_partitions and not known:
-            known.append(config)
-        remembered = original(known[0] if known else config, **how)
+        if config.metadata_partitions and not cached_configs:
+            cached_configs.append(config)
+        remembered = original(cached_configs[0] if cached_configs else config, **how)
         return {key: text for key, text in remembered.items() if config.properties.get(key, "") != text}
 
     patch_seam(patch, "properties that a change of partitions sets", changed)

@@ -45,10 +45,10 @@ def a_command_is_passed_over(patch: Patch) -> None:
     counting = read_seam("log blocks that count")
 
     def without(files: Iterable[Iterable[LogBlock]], upto: Callable[[str], bool]) -> tuple[LogBlock, ...]:
-        kept: tuple[LogBlock, ...] = counting(
+        counted_blocks: tuple[LogBlock, ...] = counting(
             [[block for block in blocks if block.type != BlockType.COMMAND] for blocks in files], upto
         )
-        return kept
+        return counted_blocks
 
     patch_seam(patch, "log blocks that count", without)
 

@@ -62,20 +62,20 @@ ACTIONS = {
 
 @some_on_s3("operation", ACTIONS, 3)
 def test_each_operation_has_the_action_and_the_name_that_apache_hudi_gives_it(table: Place, operation: str) -> None:
-    done = write(table, part(row("k1", p="a", ts=2, value=9)), operation=operation)
+    result = write(table, part(row("k1", p="a", ts=2, value=9)), operation=operation)
 
     assert instant(table)[0] == ACTIONS[operation]
-    assert instant(table)[1]["operationType"] == done.operation == operation.upper()
+    assert instant(table)[1]["operationType"] == result.operation == operation.upper()
     assert_whole(table, unique=False)
 
 
 def test_an_insert_extends_the_files_of_its_buckets(table: Place) -> None:
     """As Apache Hudi counts it: inserts are what was added, writes are all rows that the file has now."""
     before = sorted(rows_of(table, "p", "id", "value"))
-    done = write(table, part(row("k0", ts=0, value=7), row("k0", ts=0, value=8)), operation="insert")
+    result = write(table, part(row("k0", ts=0, value=7), row("k0", ts=0, value=8)), operation="insert")
     (stat,) = instant(table)[1]["partitionToWriteStats"]["a"]
 
-    assert (done.inserts, done.updates, done.files) == (2, 0, 1)
+    assert (result.inserts, result.updates, result.files) == (2, 0, 1)
     assert stat["numWrites"] == stat["numInserts"] + data_file(table, f"a/{stat['prevBaseFile']}").metadata.num_rows
     assert rows_of(table, "p", "id", "value") == sorted([*before, ("a", "k0", 7), ("a", "k0", 8)])
     assert rows_by_hudi_rs(table, "p", "id", "value") == rows_of(table, "p", "id", "value")
@@ -88,10 +88,10 @@ def test_an_insert_overwrite_replaces_the_partitions_that_its_rows_belong_to(tab
         row("n", p="d", ts=0, value=6),
         row("k1", p="b", ts=9, value=0, deleted=True),
     ]
-    done = write(table, part(*rows), operation="insert_overwrite")
+    result = write(table, part(*rows), operation="insert_overwrite")
 
     assert replaced(table) == {"a": 3, "b": 3, "d": 0}
-    assert (done.inserts, done.not_found, done.replaced, done.files) == (2, 1, 6, 2)
+    assert (result.inserts, result.not_found, result.replaced, result.files) == (2, 1, 6, 2)
     assert rows_of(table, "p", "id", "value") == [("a", "k0", 5), ("d", "n", 6)]
     assert_whole(table)
     write(table, part(row("k0", p="a", ts=1, value=7)))
@@ -101,11 +101,11 @@ def test_an_insert_overwrite_replaces_the_partitions_that_its_rows_belong_to(tab
 
 def test_an_insert_overwrite_without_rows_replaces_nothing(table: Place) -> None:
     before = rows_of(table, "p", "id")
-    done = write(table, part(), operation="insert_overwrite")
+    result = write(table, part(), operation="insert_overwrite")
 
     assert instant(table)[0] == "replacecommit"
     assert replaced(table) == {}
-    assert done.replaced == 0
+    assert result.replaced == 0
     assert rows_of(table, "p", "id") == before
 
 
@@ -132,10 +132,10 @@ def test_a_write_that_changes_nothing_leaves_no_instant_where_none_is_wanted(tab
 def test_the_partitions_of_the_rows_are_deleted_where_none_is_named(table: Place) -> None:
     """No other column than the partition's is needed, and no key."""
     rows = pa.table({"p": ["a", "c", "nowhere", "a"]})
-    done = write(table, [rows, rows.slice(1), rows.slice(0, 0)], operation="delete_partition")
+    result = write(table, [rows, rows.slice(1), rows.slice(0, 0)], operation="delete_partition")
 
     assert replaced(table) == {"a": 3, "c": 3, "nowhere": 0}
-    assert (done.replaced, done.deletes, done.files) == (6, 0, 0)
+    assert (result.replaced, result.deletes, result.files) == (6, 0, 0)
     assert {name for (name,) in rows_of(table, "p")} == {"b"}
     assert_whole(table)
 
@@ -171,10 +171,12 @@ def test_the_one_partition_of_a_table_without_partitions(anywhere: Place) -> Non
     table = below(anywhere, "t")
     rows = part(row("k", ts=1, value=1)).drop_columns(["p"])
     write(table, rows, table=FLAT)
-    done = write(table, rows, operation="insert_overwrite")
-    assert (replaced(table), done.replaced) == ({"": 1}, 1)
-    done = write(table, rows, operation="delete_partition", settings=write_settings(partitions_to_delete=("none", "*")))
-    assert (replaced(table), done.replaced) == ({"": 1}, 1)
+    result = write(table, rows, operation="insert_overwrite")
+    assert (replaced(table), result.replaced) == ({"": 1}, 1)
+    result = write(
+        table, rows, operation="delete_partition", settings=write_settings(partitions_to_delete=("none", "*"))
+    )
+    assert (replaced(table), result.replaced) == ({"": 1}, 1)
     assert rows_of(table, "id") == []
     assert_whole(table)
 

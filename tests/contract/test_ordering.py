@@ -93,13 +93,13 @@ def test_a_delete_of_ordering_value_zero_has_none(
     write(path, rows((base, False) if base is not None else (-99, True)), table=KEYED)
     write(path, rows(*incoming))
 
-    found = [n for (n,) in rows_of(path, "n")]
+    stored_values = [n for (n,) in rows_of(path, "n")]
     if kind != pa.int64():
-        assert found == ([] if stays is None else [stays])
+        assert stored_values == ([] if stays is None else [stays])
     else:  # an ordinary value
         stamps = ([(base, False)] if base is not None else []) + incoming
         last = max(enumerate(stamps), key=lambda one: (one[1][0], one[0]))[1]
-        assert found == ([] if last[1] else [last[0]])
+        assert stored_values == ([] if last[1] else [last[0]])
 
 
 def test_a_delete_marker_is_kept_where_apache_hudi_keeps_it(anywhere: Place) -> None:

@@ -63,10 +63,10 @@ def test_the_option_deletes_the_other_copies_and_counts_them(tmp_path: Path, mad
         settings=APART,
     )
 
-    done = write(tmp_path, [rows(3, 5, value=2), rows(6, value=2)], operation="insert_overwrite", settings=MOVES)
+    result = write(tmp_path, [rows(3, 5, value=2), rows(6, value=2)], operation="insert_overwrite", settings=MOVES)
 
     expected = [("a", "k3", 2), ("a", "k5", 2), ("a", "k6", 2), ("b", "k4", 50), ("b", "k8", 50)]
-    assert (done.inserts, done.deletes) == (3, 2)
+    assert (result.inserts, result.deletes) == (3, 2)
     assert shown(tmp_path) == expected
     if made.table_type == "MERGE_ON_READ":
         schedule(str(tmp_path))

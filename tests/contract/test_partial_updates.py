@@ -133,10 +133,10 @@ def test_a_table_notes_its_mode_as_apache_hudi_does(tmp_path: Path, name: str) -
 def test_a_partial_update_goes_with_its_instant(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write(path, WHOLE, table=made(None, logs=True), settings=SETTINGS)
-    done = write(path, UPDATE, settings=PARTIAL)
+    result = write(path, UPDATE, settings=PARTIAL)
 
-    assert (done.operation, done.updates, done.inserts, done.log_files, done.files) == ("UPSERT", 1, 0, 1, 0)
-    rollback(open_storage(str(path)), done.instant)
+    assert (result.operation, result.updates, result.inserts, result.log_files, result.files) == ("UPSERT", 1, 0, 1, 0)
+    rollback(open_storage(str(path)), result.instant)
     assert shown(path) == [("a", "k", 10, "first", 1), ("a", "l", 10, "x", 1)]
 
 

@@ -94,16 +94,16 @@ def test_a_clustering_that_is_requested_while_a_write_is_at_work(
     made = replace(BUCKETED, bucket_count=1)
     write(tmp_path, [rows(1, value=1), rows(1, value=1, p="b")], table=made)
     planned = plan(tmp_path, SCHEMA, operation=operation, settings=settings)
-    done = [task(planned, rows(1, value=2), 0)]
+    task_results = [task(planned, rows(1, value=2), 0)]
     at = request_clustering(
         tmp_path, [file_slice for file_slice in slices(tmp_path) if file_slice.partition_path == held]
     )
 
     if held == "a":
         with pytest.raises(refused, match=f"clustering {at} .* the file group"):
-            commit_write(planned, done)
+            commit_write(planned, task_results)
     else:
-        commit_write(planned, done)
+        commit_write(planned, task_results)
         assert rows_of(tmp_path, "p", "value") == [("a", 2), ("b", 1)]
 
 

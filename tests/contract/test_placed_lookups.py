@@ -38,12 +38,12 @@ def test_new_keys_of_a_known_file_group_have_its_base_file_made_anew(tmp_path: P
     write(tmp_path, rows(1, 2, value=1), table=LOGGED, settings=APART)
     group = home(tmp_path, 1)
     joined = said(pa.concat_tables([rows(1, value=2), rows(3, value=2)]), f"+{group}")
-    done = carry_out(plan(tmp_path, joined.schema, settings=PLACED), [joined])
-    assert (done.files, done.log_files, done.inserts, done.updates) == (1, 0, 1, 1)
+    result = carry_out(plan(tmp_path, joined.schema, settings=PLACED), [joined])
+    assert (result.files, result.log_files, result.inserts, result.updates) == (1, 0, 1, 1)
     found = said(rows(3, value=3), group)
-    done = carry_out(plan(tmp_path, found.schema, settings=PLACED), [found])
+    result = carry_out(plan(tmp_path, found.schema, settings=PLACED), [found])
 
-    assert (done.files, done.log_files) == (0, 1)
+    assert (result.files, result.log_files) == (0, 1)
     assert [file_slice.file_id for file_slice in slices(tmp_path)] == [group]
     assert rows_of(tmp_path, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 3)]
     assert FILE_GROUP not in read(tmp_path).column_names

@@ -32,14 +32,14 @@ def test_a_change_does_the_same_as_in_apache_hudi(tmp_path: Path, recorded: Reco
     Numbers become text with the option alone; each other case needs none.
     """
     answer, after = recorded.answers[case.name], recorded.after(case)
-    known = case.hudi.partition(",")[0]
+    known_difference = case.hudi.partition(",")[0]
     outcome = case.outcome(TO_TEXT)
-    assert (answer is None) == (outcome.startswith(REFUSED) and not known)
+    assert (answer is None) == (outcome.startswith(REFUSED) and not known_difference)
     if answer is None:
         return
 
-    assert show(columns_of(after).remove(0).remove(0)) == (known or outcome)
-    if not known:
+    assert show(columns_of(after).remove(0).remove(0)) == (known_difference or outcome)
+    if not known_difference:
         ours = tmp_path / "ours"
         shutil.copytree(recorded.base(case), ours)
         settings = write_settings(number_to_text=bool(case.to_text))

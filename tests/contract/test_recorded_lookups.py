@@ -122,11 +122,11 @@ def test_a_table_of_apache_hudi_is_continued(name: str, index: str | None, tmp_p
     new = {("a", "k0005"): ("new", 1), ("d", "\ue0009"): ("new", 1), ("b", "k004x"): ("new", 1)}
     said = TableSettings(index_type=index)
 
-    done = write(path, [as_table(updated | new), as_table(too_early)], table=said)
+    result = write(path, [as_table(updated | new), as_table(too_early)], table=said)
 
     content |= updated | new
     assert held(path) == content
-    assert (done.inserts, done.deletes) == (len(new), 0)
+    assert (result.inserts, result.deletes) == (len(new), 0)
     gone = dict.fromkeys([*list(content)[::4], ("d", "\ue0009")], (None, 200))
     write(path, as_table(gone, deleted=True))
     content = {key: value for key, value in content.items() if key not in gone}

@@ -85,12 +85,12 @@ def unscaled(number: Decimal) -> bytes:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_record_is_what_apache_hudi_shows(tables: Path, name: str) -> None:
     """Of every partition: after compactions, rollbacks and archiving, and beside a write that is pending."""
-    found = metadata_of(tables / name)
+    metadata_table = metadata_of(tables / name)
 
-    assert found.lacks() == ()
-    assert "files" in found.names
-    for partition in found.names:
-        records = by_key(found.partition(partition).records())
+    assert metadata_table.lacks() == ()
+    assert "files" in metadata_table.names
+    for partition in metadata_table.names:
+        records = by_key(metadata_table.partition(partition).records())
         assert records
         if (name, partition) not in UNANSWERED:
             assert records == answered(tables / name, partition), partition
@@ -116,11 +116,11 @@ def test_a_look_up_finds_what_a_scan_finds(tables: Path, name: str) -> None:
 def test_files_are_those_that_a_listing_shows(tables: Path, name: str) -> None:
     """With their sizes; a file that a failed write left is in neither."""
     table = seen(tables / name)
-    found = by_key(metadata_of(tables / name).partition("files").records())
+    records_by_key = by_key(metadata_of(tables / name).partition("files").records())
     listed = {
         path: {Path(file.path).name: file.size for file in files_in(table, path)} for path in table.view.partitions()
     }
-    live = {key: record["filesystemMetadata"] for key, record in found.items() if key != "__all_partitions__"}
+    live = {key: record["filesystemMetadata"] for key, record in records_by_key.items() if key != "__all_partitions__"}
 
     for path, files in listed.items():
         assert files.items() <= live.get(path, {}).items(), path

@@ -27,14 +27,14 @@ LOGGED = [name for name in NAMES if name.endswith("mor")]
 
 def written(path: str) -> dict[str, tuple[set[str], set[str]]]:
     """Return the file groups that each instant wrote a base file of, and those that it wrote a log file of."""
-    found: dict[str, tuple[set[str], set[str]]] = {}
+    groups_by_instant: dict[str, tuple[set[str], set[str]]] = {}
     for file in Path(path).glob("[!.]*/*"):
         if file.name.startswith(".hoodie"):
             continue
         is_log = ".log." in file.name
         group, *_, instant = file.name.partition(".log." if is_log else ".parquet")[0].lstrip(".").split("_")
-        found.setdefault(instant, (set(), set()))[is_log].add(group)
-    return dict(sorted(found.items()))
+        groups_by_instant.setdefault(instant, (set(), set()))[is_log].add(group)
+    return dict(sorted(groups_by_instant.items()))
 
 
 def test_there_is_a_table_of_each_index_type_and_version() -> None:
@@ -44,14 +44,14 @@ def test_there_is_a_table_of_each_index_type_and_version() -> None:
 
 @pytest.mark.parametrize("name", LOGGED)
 def test_a_change_is_told_whichever_file_it_went_to(name: str, tmp_path: Path) -> None:
-    path, known, both = unpack(name, tmp_path), set[str](), set[str]()
+    path, earlier_groups, both = unpack(name, tmp_path), set[str](), set[str]()
     rows = recorded(name)
 
     for instant, (bases, logs) in written(path).items():
         # Or the table would be none of those that this is about.
         assert not bases & logs
-        both |= {instant} if bases & known and logs else set()
-        known |= bases
+        both |= {instant} if bases & earlier_groups and logs else set()
+        earlier_groups |= bases
         found = read_without_spark(Path(path), {TYPE: "incremental", BEGIN: f"{int(instant) - 1}"})
         later = [(row["p"], row["id"], row["name"]) for row in rows if row["_hoodie_commit_time"] >= instant]
         assert sorted(zip(*(found.column(one).to_pylist() for one in ("p", "id", "name")), strict=True)) == later
@@ -80,11 +80,11 @@ def test_new_keys_join_a_file_that_apache_hudi_filled(name: str, tmp_path: Path)
     said, groups = TableSettings(index_type=index), {one.file_id for one in slices(path)}
     updated, new = dict.fromkeys(content, ("ours", 100)), dict.fromkeys([("a", f"o{n}") for n in range(4)], ("new", 1))
 
-    done = write(path, [as_table(updated), as_table(new)], table=said)
+    result = write(path, [as_table(updated), as_table(new)], table=said)
 
-    assert (done.updates, done.inserts) == (len(content), len(new))
+    assert (result.updates, result.inserts) == (len(content), len(new))
     assert {one.file_id for one in slices(path)} == groups
-    bases, logs = written(path)[done.instant]
+    bases, logs = written(path)[result.instant]
     assert bases | logs == groups
     assert not bases & logs
     assert len(bases) == (1 if name in LOGGED else len(groups))

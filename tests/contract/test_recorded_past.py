@@ -49,12 +49,12 @@ def test_the_table_at_each_of_its_instants(recorded: Recorded) -> None:
 def test_every_window(recorded: Recorded) -> None:
     """Apache Hudi counts an overwrite that completed after the window, if a younger commit is in the window."""
     table, overtaken = recorded.table(TURNS), 0
-    known = commits(table)
+    all_commits = commits(table)
     for query, other in asked(recorded, TURNS, windows(table)):
         assert other is not None
         begin, end = query[BEGIN], query.get(END)
-        inside = [one.instant for one in known if one.completed > begin and (end is None or one.completed <= end)]
-        late = [one for one in known if end and one.completed > end and inside and one.instant < max(inside)]
+        inside = [one.instant for one in all_commits if one.completed > begin and (end is None or one.completed <= end)]
+        late = [one for one in all_commits if end and one.completed > end and inside and one.instant < max(inside)]
         mine = ours(table, query)
         if any(one.action == "replacecommit" for one in late):
             missed = [row for row in mine if row not in other]
@@ -87,31 +87,31 @@ def test_a_clustering_is_no_change_and_hides_none(recorded: Recorded) -> None:
 def test_what_apache_hudi_cleaned_and_archived(recorded: Recorded) -> None:
     """Where it answers whole, the answers are alike; where it leaves rows out or refuses, ours never lacks one."""
     table = recorded.table(CLEANED)
-    known = commits(table)
+    all_commits = commits(table)
     answers = {str(query): rows for query, rows in asked(recorded, CLEANED, queries_after_cleaning(table))}
     assert (table / ".hoodie" / "timeline" / "history" / "_version_").exists()
 
     answered, refused = 0, 0
-    for one in known:
+    for commit in all_commits:
         try:
-            mine = ours(table, {AS_OF: one.instant})
+            mine = ours(table, {AS_OF: commit.instant})
         except UnreadableTimeError:
             refused += 1
-            assert answers[str({AS_OF: one.instant})] is None
+            assert answers[str({AS_OF: commit.instant})] is None
         else:
             answered += 1
-            assert mine == recorded.held[one.instant]
+            assert mine == recorded.held[commit.instant]
     assert answered >= 2
     assert refused
 
-    for one in known:
-        assert ours(table, window(one.completed)) == answers[str(window(one.completed))]
+    for commit in all_commits:
+        assert ours(table, window(commit.completed)) == answers[str(window(commit.completed))]
     # What the archived commits wrote is in the archive.
     searched = answers[str({**window("2020-01-01"), FULL_SCAN: "true"})]
     assert ours(table, window("2020-01-01")) == searched == ours(table, window("earliest"))
-    last = known[-2]
-    whole = [row for row in recorded.held[last.instant] if row[TIME] >= known[1].instant]
-    assert ours(table, window(known[0].completed, last.completed)) == whole
+    last = all_commits[-2]
+    whole = [row for row in recorded.held[last.instant] if row[TIME] >= all_commits[1].instant]
+    assert ours(table, window(all_commits[0].completed, last.completed)) == whole
 
 
 def test_nothing_else_is_recorded(recorded: Recorded) -> None:

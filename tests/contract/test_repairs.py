@@ -50,19 +50,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A table of two writes on this machine, and on S3."""
     if request.param == "s3":
         request.getfixturevalue("direct_s3")
-    found = new_url() if request.param == "s3" else str(tmp_path / "t")
+    table_path = new_url() if request.param == "s3" else str(tmp_path / "t")
     for n in range(2):
-        write(found, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=COW, settings=QUIET)
-    yield found
+        write(table_path, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=COW, settings=QUIET)
+    yield table_path
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A table of four writes on this machine."""
-    found = tmp_path / "t"
+    table_path = tmp_path / "t"
     for n in range(4):
-        write(found, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=COW, settings=QUIET)
-    return found
+        write(table_path, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=COW, settings=QUIET)
+    return table_path
 
 
 @pytest.fixture(autouse=True)
@@ -126,14 +126,14 @@ def test_a_dry_run_tells_the_steps_and_a_repair_takes_them(place: str) -> None:
 
     told = repair_table(open_storage(place), MEANS, dry_run=True)
     unchanged = files_below(place)
-    done = repair_table(open_storage(place), MEANS)
+    repair = repair_table(open_storage(place), MEANS)
 
     assert unchanged == {**before, orphan: bytes_of_orphan}
-    assert (told.dry, told.instant, told.moved, told.steps) == (True, "", (orphan,), done.steps)
-    assert [step.partition(":")[0] for step in done.steps] == ["Move aside (ORPHAN)"]
-    assert (done.moved, done.bytes, done.skipped) == ((orphan,), len(bytes_of_orphan), "")
+    assert (told.dry, told.instant, told.moved, told.steps) == (True, "", (orphan,), repair.steps)
+    assert [step.partition(":")[0] for step in repair.steps] == ["Move aside (ORPHAN)"]
+    assert (repair.moved, repair.bytes, repair.skipped) == ((orphan,), len(bytes_of_orphan), "")
     assert kept(place) == {orphan: bytes_of_orphan}
-    assert f"repair {done.instant} of {place}: 1 file moved aside" in str(done)
+    assert f"repair {repair.instant} of {place}: 1 file moved aside" in str(repair)
     assert (content(place), sick(place)) == (shown, [])
     again = repair_table(open_storage(place), MEANS)
     assert (again.changed, "had nothing to do" in str(again)) == (False, True)
@@ -142,32 +142,32 @@ def test_a_dry_run_tells_the_steps_and_a_repair_takes_them(place: str) -> None:
 def test_an_undo_puts_the_files_back_and_leaves_nothing_else(place: str) -> None:
     orphans = [make_orphan(place), make_orphan(place, "20981230000000000")]
     before, shown = files_below(place), content(place)
-    done = repair_table(open_storage(place), MEANS)
+    repair = repair_table(open_storage(place), MEANS)
 
-    told = undo_repair(open_storage(place), done.instant, MEANS, dry_run=True)
+    told = undo_repair(open_storage(place), repair.instant, MEANS, dry_run=True)
     assert data_files(place) == sorted(set(data_files(place)) - {*orphans})
-    undone = undo_repair(open_storage(place), done.instant, MEANS)
+    undone = undo_repair(open_storage(place), repair.instant, MEANS)
 
     assert told.put_back == undone.put_back == tuple(sorted(orphans))
-    assert f"repair {done.instant} of {place}: 2 files put back" in str(undone)
+    assert f"repair {repair.instant} of {place}: 2 files put back" in str(undone)
     assert {name: data for name, data in files_below(place).items() if "/.pyhudi/" not in name} == {
         name: data for name, data in before.items() if "/.pyhudi/" not in name
     }
     assert not [name for name in files_below(place) if name.startswith(FOLDER)]
     assert content(place) == shown
     with pytest.raises(InvalidOptionError, match="no files that a repair moved"):
-        undo_repair(open_storage(place), done.instant, MEANS)
+        undo_repair(open_storage(place), repair.instant, MEANS)
 
 
 def test_two_repairs_are_undone_apart(path: Path) -> None:
     first = make_orphan(path)
-    one = repair_table(open_storage(str(path)), MEANS)
+    first_repair = repair_table(open_storage(str(path)), MEANS)
     second = make_orphan(path, "20981230000000000")
     two = repair_table(open_storage(str(path)), MEANS)
 
-    with pytest.raises(InvalidOptionError, match=f"{one.instant}, {two.instant}"):
+    with pytest.raises(InvalidOptionError, match=f"{first_repair.instant}, {two.instant}"):
         undo_repair(open_storage(str(path)), "20200101000000000", MEANS)
-    undo_repair(open_storage(str(path)), one.instant, MEANS)
+    undo_repair(open_storage(str(path)), first_repair.instant, MEANS)
 
     assert first in data_files(path)
     assert list(kept(path)) == [second]
@@ -178,10 +178,10 @@ def test_a_dead_write_is_rolled_back_and_none_of_its_files_is_moved(path: Path) 
     dead = Scene(path, ()).dead(("k9", "a", 9, 9))
 
     told = repair_table(open_storage(str(path)), MEANS, dry_run=True)
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
 
-    assert told.steps == done.steps == (f"Roll the commit {dead.requested_time} back, whose writer is dead.",)
-    assert (told.instants, done.instants, done.moved, done.instant) == (1, 1, (), "")
+    assert told.steps == repair.steps == (f"Roll the commit {dead.requested_time} back, whose writer is dead.",)
+    assert (told.instants, repair.instants, repair.moved, repair.instant) == (1, 1, (), "")
     assert (content(path), sick(path)) == (shown, [])
 
 
@@ -200,13 +200,13 @@ def test_a_repair_and_an_undo_are_refused_beside_a_writer_that_may_live(
     path: Path, leave: Callable[[Path], str], dry_run: bool
 ) -> None:
     make_orphan(path)
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
     make_orphan(path)
     pending, before = leave(path), data_files(path)
 
     for act in (
         lambda: repair_table(open_storage(str(path)), MEANS, dry_run=dry_run),
-        lambda: undo_repair(open_storage(str(path)), done.instant, MEANS, dry_run=dry_run),
+        lambda: undo_repair(open_storage(str(path)), repair.instant, MEANS, dry_run=dry_run),
     ):
         with pytest.raises(ConcurrentWriteError, match=pending):
             act()
@@ -247,14 +247,14 @@ def test_properties_come_from_their_backup_and_an_undo_returns_to_what_was(
     before = {name: found for name, found in files_below(place).items() if name in {PROPERTIES, BACKUP}}
 
     told = repair_table(open_storage(place), MEANS, dry_run=True)
-    done = repair_table(open_storage(place), MEANS)
+    repair = repair_table(open_storage(place), MEANS)
     after = files_below(place)
 
-    assert told.steps == done.steps == (f"End the change of {PROPERTIES} that broke off, by its backup.",)
+    assert told.steps == repair.steps == (f"End the change of {PROPERTIES} that broke off, by its backup.",)
     assert (after[PROPERTIES], BACKUP in after) == (data, False)
     assert kept(place) == before
     assert (content(place), sick(place)) == (shown, [])
-    undo_repair(open_storage(place), done.instant, MEANS)
+    undo_repair(open_storage(place), repair.instant, MEANS)
     undone = files_below(place)
     assert {name: found for name, found in undone.items() if name in {PROPERTIES, BACKUP}} == before
     assert not [name for name in undone if name.startswith(FOLDER)]
@@ -262,11 +262,11 @@ def test_properties_come_from_their_backup_and_an_undo_returns_to_what_was(
 
 def test_an_undo_leaves_properties_that_were_changed_since(path: Path) -> None:
     cut_properties(str(path), files_below(path)[PROPERTIES])
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
     changed = files_below(path)[PROPERTIES] + b"my.own=1\n"
     put(path, PROPERTIES, changed)
 
-    undone = undo_repair(open_storage(str(path)), done.instant, MEANS)
+    undone = undo_repair(open_storage(str(path)), repair.instant, MEANS)
 
     assert undone.put_back == ()
     assert undone.skipped.count("the properties were changed since") == 2
@@ -290,11 +290,11 @@ def test_an_orphan_that_readers_show_goes_where_the_archive_proves_that_its_writ
     put(path, orphan, files_below(path)[newest])
     with_orphan = content(path)
 
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
 
     assert with_orphan != shown
-    assert (done.moved, content(path)) == ((orphan,), shown)
-    undone = undo_repair(open_storage(str(path)), done.instant, MEANS)
+    assert (repair.moved, content(path)) == ((orphan,), shown)
+    undone = undo_repair(open_storage(str(path)), repair.instant, MEANS)
     assert (undone.put_back, content(path)) == ((orphan,), with_orphan)
 
 
@@ -305,12 +305,12 @@ def test_files_stay_that_are_older_than_all_that_is_known(path: Path) -> None:
     shutil.rmtree(path / ".hoodie/timeline/history")
     old = sorted(data_files(path))
 
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
 
     assert "ARCHIVE_LOST" in sick(path)
     assert "ORPHAN_SHOWN" not in sick(path)
-    assert done.moved == ()
-    assert "history has no file" in done.skipped
+    assert repair.moved == ()
+    assert "history has no file" in repair.skipped
     assert (sorted(data_files(path)), content(path)) == (old, shown)
 
 
@@ -320,10 +320,10 @@ def test_no_file_is_moved_while_a_part_of_the_archive_cannot_be_read(path: Path)
     archived = next((path / ".hoodie/timeline/history").glob("*.parquet"))
     archived.write_bytes(archived.read_bytes()[:100])
 
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
 
-    assert done.moved == ()
-    assert "could not be checked" in done.skipped
+    assert repair.moved == ()
+    assert "could not be checked" in repair.skipped
     assert orphan in data_files(path)
 
 
@@ -333,22 +333,22 @@ def test_an_undo_puts_nothing_back_that_readers_would_then_show(path: Path) -> N
         0
     ]
     orphan, shown = make_orphan(path, str(int(first) + 1)), content(path)
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
     shorten(path)
 
-    undone = undo_repair(open_storage(str(path)), done.instant, MEANS)
+    undone = undo_repair(open_storage(str(path)), repair.instant, MEANS)
 
-    assert (done.moved, undone.put_back) == ((orphan,), ())
+    assert (repair.moved, undone.put_back) == ((orphan,), ())
     assert "archiving has passed its instant since" in undone.skipped
     assert (content(path), [*kept(path)]) == (shown, [orphan])
 
 
 def test_an_undo_leaves_another_file_of_the_name_alone(path: Path) -> None:
     orphan = make_orphan(path)
-    done = repair_table(open_storage(str(path)), MEANS)
+    repair = repair_table(open_storage(str(path)), MEANS)
     put(path, orphan, b"another")
 
-    undone = undo_repair(open_storage(str(path)), done.instant, MEANS)
+    undone = undo_repair(open_storage(str(path)), repair.instant, MEANS)
 
     assert "the table has another file of this name" in undone.skipped
     assert (files_below(path)[orphan], [*kept(path)]) == (b"another", [orphan])
@@ -374,13 +374,13 @@ def test_files_of_a_newer_release_stay_and_are_put_back_by_none_but_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_orphan(path)
-    done = repair_table(open_storage(str(path)), MEANS)
-    note = path / FOLDER / f"{done.instant}.json"
+    repair = repair_table(open_storage(str(path)), MEANS)
+    note = path / FOLDER / f"{repair.instant}.json"
     note.write_bytes(note.read_bytes().replace(b'"format": 1', b'"format": 2'))
     before = files_below(path)
 
     with pytest.raises(UnsupportedTableError, match="in the format 2"):
-        undo_repair(open_storage(str(path)), done.instant, MEANS)
+        undo_repair(open_storage(str(path)), repair.instant, MEANS)
     now = open_storage(str(path)).now()
     patch_seam(monkeypatch, "time of a local store", lambda _: now + 2 * KEPT_S)
     write(path, rows(("k1", "a", 9, 9)), settings=QUIET)
@@ -428,10 +428,10 @@ def check_no_loss(tmp_path: Path, path: Path, act: str, how: str, share: Share) 
         with contextlib.suppress(PyHudiError, Killed):
             _act(FaultyStorage(open_storage(str(table)), faults), at)
         name = f"step {number} ({faults.name_of(number)})"
-        found, aside = files_below(table), kept(table)
+        table_files, aside = files_below(table), kept(table)
         for orphan, data in orphans.items():
-            assert {found.get(orphan), aside.get(orphan)} - {None} == {data}, name
-        assert damaged in (found.get(PROPERTIES), aside.get(PROPERTIES)), name
+            assert {table_files.get(orphan), aside.get(orphan)} - {None} == {data}, name
+        assert damaged in (table_files.get(PROPERTIES), aside.get(PROPERTIES)), name
         assert content(table) == shown, name
         _act(open_storage(str(table)), at, again=True)
         there = {*orphans} & {*data_files(table)}

@@ -187,10 +187,10 @@ def test_a_metadata_table_lists_many_partitions(s3: S3Server, tmp_path: Path) ->
 def test_a_commit_takes_a_few_requests_more_to_keep_a_metadata_table(s3: S3Server, shape: tuple[int, int, int]) -> None:
     """However many files it wrote."""
     taken = []
-    for kept in (False, True):
+    for with_metadata in (False, True):
         url = new_url()
         write(s3, url, shape, 1, True)
-        if kept:
+        if with_metadata:
             begin_metadata(url)
         write(s3, url, shape, 2, True)
         taken.append(write(s3, url, shape, 3, True))

@@ -109,12 +109,12 @@ def test_rows_keep_all_but_the_name_of_their_file(table: Path, n: int) -> None:
     write(table, some(100, 101), settings=QUIET)
     before = rows_of(table, *META)
 
-    done = rescale(table, n)
+    result = rescale(table, n)
 
     assert rows_of(table, *META) == before
     assert {int(one.file_id[:8]) < n for one in slices(table)} == {True}
     assert not any(one.logs for one in slices(table))
-    assert (done.partitions, done.file_groups, done.new_file_groups) == (2, groups, len(slices(table)))
+    assert (result.partitions, result.file_groups, result.new_file_groups) == (2, groups, len(slices(table)))
     assert (numbers(table).default, numbers(table).differ) == (n, False)
     assert validate(open_storage(str(table)), deep=True).to_pylist() == []
     assert_whole(table)
@@ -244,10 +244,10 @@ def test_a_table_of_version_8_is_rescaled_as_a_whole(tmp_path: Path) -> None:
     path = fill(tmp_path / "t", version=8)
     before = rows_of(path, *META)
 
-    done = rescale(path, 8)
+    result = rescale(path, 8)
 
     assert rows_of(path, *META) == before
-    assert f"{BUCKET_COUNT}=8" in done.todo
+    assert f"{BUCKET_COUNT}=8" in result.todo
     assert len([one for one in timeline_of(path).writes if one.action == "replacecommit"]) == 1
     assert not (path / APACHE).exists()
     assert len(list((path / OWN).iterdir())) == 2
@@ -346,13 +346,13 @@ def test_a_row_in_a_wrong_bucket_ends_the_rescale_and_is_named(tmp_path: Path) -
 
 def test_a_write_at_work_is_waited_for_and_read(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = plan(table, SCHEMA, settings=QUIET)
-    done = task(mine, some(1, 2, value=99), 0)
+    task_result = task(mine, some(1, 2, value=99), 0)
     pauses: list[int] = []
 
     def completes() -> None:
         pauses.append(1)
         if len(pauses) == 1:
-            commit_write(mine, [done])
+            commit_write(mine, [task_result])
 
     patch_seam(monkeypatch, "pause of a rescale that waits", completes)
     rescale(table, 8, patience=QUIET.patience)
@@ -365,12 +365,12 @@ def test_a_write_at_work_is_waited_for_and_read(table: Path, monkeypatch: pytest
 def test_a_write_that_noted_the_time_of_a_rescale_takes_another(table: Path) -> None:
     """It noted the time when nothing had it, and stalled until the rescale was complete and its claim gone."""
     mine = plan(table, SCHEMA, settings=QUIET)
-    done = rescale(table, 8, ["a"])
-    WriteNotes(open_storage(str(table)), mine.transaction.key).make(1, done.instant)
+    rescaled = rescale(table, 8, ["a"])
+    WriteNotes(open_storage(str(table)), mine.transaction.key).make(1, rescaled.instant)
 
     result = carry_out(mine, [rows(("k1", "b", 9, 9))])
 
-    assert result.instant > done.instant
+    assert result.instant > rescaled.instant
     assert ("k1", 9) in rows_of(table, "id", "value")
     assert_whole(table)
 
@@ -396,12 +396,12 @@ def test_a_write_to_a_table_that_is_rescaled_as_a_whole_is_refused_before_its_ro
 def test_what_a_dead_rescale_left_is_undone_by_the_next_write(table: Path, partitions: tuple[str, ...]) -> None:
     """The write's tasks have placed its rows, so that its commit could not wait."""
     before = rows_of(table, *META)
-    found = leave_rescale(table, *partitions, inflight=True)
-    Reserve(open_storage(str(table)), found.requested_time).release()
+    dead_rescale = leave_rescale(table, *partitions, inflight=True)
+    Reserve(open_storage(str(table)), dead_rescale.requested_time).release()
 
     write(table, some(100, 101), settings=write_settings(QUIET, colocated=True, retry_s=0.0))
 
-    assert timeline_of(table).find(found.requested_time) is None
+    assert timeline_of(table).find(dead_rescale.requested_time) is None
     assert len(rows_of(table, *META)) == len(before) + 1
     assert numbers(table).of("a") == 4
 
@@ -415,11 +415,11 @@ def test_another_rescale_is_refused(table: Path) -> None:
 
 def test_a_pending_compaction_is_given_up(tmp_path: Path) -> None:
     path = fill(tmp_path / "t", table_type="MERGE_ON_READ")
-    before, found = rows_of(path, *META), schedule(path)
+    before, compaction = rows_of(path, *META), schedule(path)
 
     rescale(path, 8)
 
-    assert timeline_of(path).find(found.instant) is None
+    assert timeline_of(path).find(compaction.instant) is None
     assert rows_of(path, *META) == before
     assert_whole(path)
 
@@ -459,13 +459,13 @@ def test_a_rollback_brings_rows_and_number_back(table: Path) -> None:
 
 def undone_by_java(path: Path, n: int, partitions: list[str] | None, **terms: Any) -> str:
     """Rescale, and undo that as Apache Hudi's `rollback_to_instant` does: rule and property stay."""
-    done = rescale(path, n, partitions, **terms)
+    rescaled = rescale(path, n, partitions, **terms)
     kept = {name: data for name, data in files_below(path).items() if is_number_of_buckets(name)}
-    rollback(open_storage(str(path)), done.instant)
+    rollback(open_storage(str(path)), rescaled.instant)
     for name, data in kept.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
-    return done.instant
+    return rescaled.instant
 
 
 def is_number_of_buckets(name: str) -> bool:
@@ -492,10 +492,10 @@ def test_a_repair_deletes_the_number_of_a_rescale_that_apache_hudi_rolled_back(
     storage = open_storage(str(table))
     told = repair_table(storage, means(storage), dry_run=True)
     assert codes(table) == ["RESCALE_UNDONE"]
-    done = repair_table(storage, means(storage))
+    repair = repair_table(storage, means(storage))
 
-    assert done.steps == told.steps
-    assert [undone in step for step in done.steps] == [True]
+    assert repair.steps == told.steps
+    assert [undone in step for step in repair.steps] == [True]
     assert (rules(table), load_config(storage).bucket_count, codes(table)) == ({FIRST}, 4, [])
     assert rows_of(table, *META) == before
     write(table, some(0, 60, value=9), settings=QUIET)
@@ -543,12 +543,12 @@ def test_the_property_of_a_table_of_version_8_follows_a_rescale_that_apache_hudi
 
 def test_a_restore_brings_rows_and_numbers_back(table: Path) -> None:
     storage, before = open_storage(str(table)), rows_of(table, *META)
-    kept = savepoint(storage).instant
+    savepoint_instant = savepoint(storage).instant
     rescale(table, 8)
     write(table, some(0, 60, value=9), settings=QUIET)
     rescale(table, 2)
 
-    restore(storage, kept)
+    restore(storage, savepoint_instant)
 
     assert rows_of(table, *META) == before
     assert rules(table) == {FIRST}
@@ -562,30 +562,30 @@ def test_a_savepoint_of_a_rescale_can_be_restored(table: Path) -> None:
     storage = open_storage(str(table))
     rescale(table, 8)
     before = rows_of(table, *META)
-    kept = savepoint(storage).instant
+    savepoint_instant = savepoint(storage).instant
     write(table, some(0, 60, value=9), settings=QUIET)
 
-    restore(storage, kept)
+    restore(storage, savepoint_instant)
 
     assert rows_of(table, *META) == before
     assert numbers(table).of("a") == 8
 
 
 def test_a_rescale_on_which_a_write_builds_is_not_rolled_back(table: Path) -> None:
-    done = rescale(table, 8, ["a"])
+    rescaled = rescale(table, 8, ["a"])
     write(table, some(0, 60, value=9), settings=QUIET)
 
     with pytest.raises(UndoError, match="not its newest"):
-        rollback(open_storage(str(table)), done.instant)
+        rollback(open_storage(str(table)), rescaled.instant)
 
 
 def test_history_shows_it_as_a_rescale_with_its_files(table: Path) -> None:
-    done = rescale(table, 8, ["a"])
+    rescaled = rescale(table, 8, ["a"])
 
     first = history(open_storage(str(table)), 1).to_pylist()[0]
 
-    assert (first["instant"], first["action"], first["operation"]) == (done.instant, "replacecommit", "RESCALE")
-    assert (first["state"], first["files"], first["bytes"]) == (State.COMPLETED.name, done.files, done.bytes)
+    assert (first["instant"], first["action"], first["operation"]) == (rescaled.instant, "replacecommit", "RESCALE")
+    assert (first["state"], first["files"], first["bytes"]) == (State.COMPLETED.name, rescaled.files, rescaled.bytes)
 
 
 def test_meta_columns_of_all_rows_stay_with_every_log_block(tmp_path: Path) -> None:

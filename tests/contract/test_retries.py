@@ -185,10 +185,10 @@ BEFORE_TASKS = {upsert_and_clean, upsert_and_archive, lose_a_write, make_anew}
 def test_a_conflict_is_no_error(table: Path, between: Act, left: set[str]) -> None:
     """Each attempt has the same write id, and the last one completes."""
     upsert(1)(table)
-    done = run(attempts := Attempts(table, between, before_tasks=between in BEFORE_TASKS))
+    result = run(attempts := Attempts(table, between, before_tasks=between in BEFORE_TASKS))
 
-    assert attempts.ids == [done.write_id] * 2
-    assert done.attempts == 2
+    assert attempts.ids == [result.write_id] * 2
+    assert result.attempts == 2
     assert {key for (key,) in rows_of(table, "id")} == left
     assert ("k1", 9) in rows_of(table, "id", "value")
 
@@ -281,10 +281,10 @@ def test_a_write_that_meets_a_rescale_waits_until_that_is_over(
     attempts = Watched(
         parted, lambda path: left.append(leave_rescale(path, "a", inflight=True)), in_a(1, value=9), settings=settings
     )
-    done = run(attempts)
+    result = run(attempts)
 
     assert events == ["attempt", "waits", "attempt"] if placed else ["attempt", "waits"]
-    assert done.updates == 1
+    assert result.updates == 1
 
 
 def test_a_meeting_that_was_read_from_text_undoes_nothing(parted: Path) -> None:
@@ -311,10 +311,10 @@ def test_a_forged_meeting_takes_no_ticket_away(table: Path) -> None:
         met = MetInstant("20200101000000000", "write", "elsewhere", "00000077-0000-0000-0000-000000000000-0")
         raise CommitConflictError("Another write came first.", "", met=met)
 
-    done = run(Attempts(table, forge))
+    result = run(Attempts(table, forge))
     [meetings] = read_seam("where this process met other writers").values()
 
-    assert done.attempts == 2
+    assert result.attempts == 2
     assert [places for _, places in meetings] == [{"": frozenset({str(number)})}, {"elsewhere": frozenset({"77"})}]
 
 
@@ -337,10 +337,10 @@ def test_an_attempt_that_completed_all_the_same_ends_the_attempts(table: Path) -
         raise CommitConflictError("Another write came first.", "Write again.")
 
     ids: list[str] = []
-    done = Retries.of(open_storage(str(table)), HudiOptions().write_settings()).run(lost)
+    result = Retries.of(open_storage(str(table)), HudiOptions().write_settings()).run(lost)
 
-    assert ids == [done.write_id]
-    assert done.inserts == 1
+    assert ids == [result.write_id]
+    assert result.inserts == 1
 
 
 @pytest.mark.parametrize(
@@ -377,12 +377,12 @@ def test_the_completed_instant_says_what_came_before(table: Path) -> None:
     older = Ticket(storage, "20200101000000000.old", Owner.of_this_process("older"), None)
     older.touch()
     attempts = Attempts(table, upsert(1))
-    done = Retries.of(storage, HudiOptions(lock_wait_ms=60).write_settings()).run(attempts)
+    result = Retries.of(storage, HudiOptions(lock_wait_ms=60).write_settings()).run(attempts)
     opened = open_table(storage)
 
-    assert (done.attempts, done.met) == (2, ("older",))
-    assert done.seconds["wait"] >= 0.12
-    assert find_write(opened, opened.timeline(), done.write_id) == done
+    assert (result.attempts, result.met) == (2, ("older",))
+    assert result.seconds["wait"] >= 0.12
+    assert find_write(opened, opened.timeline(), result.write_id) == result
     assert opened.timeline().files.read_commit(opened.timeline().writes[-1]).extra_metadata["pyhudi.attempts"] == "2"
 
 
@@ -407,10 +407,10 @@ def test_after_a_meeting_the_next_write_leaves_a_ticket_for_its_data_alone(table
         names = [info.path for info in storage.list(FOLDER) if "/2020" not in info.path]
         left.extend(json.loads(storage.read(name))["places"] for name in names)
 
-    done = Retries.of(storage, HudiOptions(lock_wait_ms=60).write_settings()).run(Attempts(table, look))
+    result = Retries.of(storage, HudiOptions(lock_wait_ms=60).write_settings()).run(Attempts(table, look))
 
     assert left == [{"": [str(number)]}]
-    assert (done.attempts, done.met) == (1, ("here",))
+    assert (result.attempts, result.met) == (1, ("here",))
 
 
 @pytest.mark.usefixtures("no_meetings")

@@ -65,10 +65,10 @@ def test_a_rescale_ends_where_the_numbers_become_unknown_meanwhile(
 def test_the_property_goes_back_with_the_rule(tmp_path: Path, version: int, undo: Any) -> None:
     """Apache Hudi's writers compare their option with it, and where they know no rules they place rows by it."""
     path = make(tmp_path / "t", version)
-    first, done = timeline_of(path).writes[-1].requested_time, rescale(path, 8)
+    first, rescaled = timeline_of(path).writes[-1].requested_time, rescale(path, 8)
     assert table_at(path).config.bucket_count == 8
 
-    undone = undo(open_storage(str(path)), done.instant if undo is rollback else first)
+    undone = undo(open_storage(str(path)), rescaled.instant if undo is rollback else first)
 
     assert numbers(path).default == table_at(path).config.bucket_count == 4
     assert ("buckets=4" in undone.todo) == (version == 8)
@@ -83,22 +83,22 @@ def test_apache_hudi_finds_a_rule_at_each_step_after_an_upgrade(tmp_path: Path) 
     storage: Any = FaultyStorage(open_storage(str(path)), faults)
     faults.watch = lambda: check_rule(path, f"before step {len(faults.steps) + 1}")
 
-    done = rescale_buckets(storage, 16, means(storage), partitions=["a"])
+    rescaled = rescale_buckets(storage, 16, means(storage), partitions=["a"])
 
     assert (numbers(path).of("a"), numbers(path).of("b")) == (16, 8)
-    rollback(open_storage(str(path)), done.instant)
+    rollback(open_storage(str(path)), rescaled.instant)
     check_rule(path, "rolled back")
     assert (numbers(path).of("a"), numbers(path).of("b")) == (8, 8)
 
 
 def test_a_rule_that_is_undone_meanwhile_is_not_shown_to_apache_hudi(tmp_path: Path) -> None:
     path = make(tmp_path / "t", 8)
-    done = rescale(path, 8)
+    rescaled = rescale(path, 8)
     upgrade(path)
     table, before, told = table_at(path), timeline_of(path), numbers(path)
-    rollback(open_storage(str(path)), done.instant)
+    rollback(open_storage(str(path)), rescaled.instant)
 
-    with pytest.raises(CommitConflictError, match=done.instant):
+    with pytest.raises(CommitConflictError, match=rescaled.instant):
         show_rule(table, before, told)
 
     assert not java_goes_by(path)

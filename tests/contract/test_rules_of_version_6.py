@@ -118,10 +118,10 @@ def test_a_newer_release_that_left_the_properties_alone_decides(copied: Copied) 
 
 
 def names_of_twice(table: Path) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    names_by_key: dict[str, set[str]] = {}
     for row in read_without_spark(table).to_pylist():
-        found.setdefault(row["id"], set()).add(row["name"])
-    return found
+        names_by_key.setdefault(row["id"], set()).add(row["name"])
+    return names_by_key
 
 
 @pytest.mark.parametrize(
@@ -218,10 +218,10 @@ def test_each_key_generator_finds_its_rows_again(
 ) -> None:
     table = copied(f"{made_by}_{name}")
 
-    done = upsert(table, "second", 20, *range(6), options=options)
+    result = upsert(table, "second", 20, *range(6), options=options)
     upsert(table, "third", 30, 0)
 
-    assert (done.updates, done.inserts) == (6, 0)
+    assert (result.updates, result.inserts) == (6, 0)
     assert names(table) == {"k0": "third", **{f"k{number}": "second" for number in range(1, 6)}}
     assert set(read_without_spark(table)["_hoodie_partition_path"].to_pylist()) == paths
     assert errors(table) == []

@@ -66,21 +66,21 @@ def test_a_round_does_beside_a_held_write_what_the_write_does_not_need(made: Any
     for n in range(4):
         write(path, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=made, settings=QUIET)
     held, *others = (plan(path, SCHEMA, settings=QUIET) for _ in range(8))
-    done = task(held, rows(("k1", "a", 50, 50)), 0)
+    task_result = task(held, rows(("k1", "a", 50, 50)), 0)
     for n, other in enumerate(others):
         carry_out(other, [rows((f"k{3 + n}", "cdefghi"[n], n, n))])
 
     round_ = run_services(call_of(path))
 
     assert round_.failed == ()
-    assert f"{done.instant_time} of process" in by_name(round_)["rollback"].skipped
+    assert f"{task_result.instant_time} of process" in by_name(round_)["rollback"].skipped
     assert "at work since" in by_name(round_)["rollback"].skipped
-    assert f"stay for the {held.transaction.action} {done.instant_time}" in by_name(round_)["archive"].skipped
+    assert f"stay for the {held.transaction.action} {task_result.instant_time}" in by_name(round_)["archive"].skipped
     if made is COW:
         assert by_name(round_)["clean"].files > 0
     else:
         assert by_name(round_)["compaction"].file_groups == 2
-    commit_write(held, [done])
+    commit_write(held, [task_result])
     expected = [("k1", 50), ("k2", 3), *((f"k{3 + n}", n) for n in range(7))]
     assert rows_of(path, "id", "value") == expected
     assert [one for one in findings(path) if one["severity"] == "error"] == []
@@ -103,10 +103,10 @@ def test_a_dead_write_is_gone_after_a_round_and_archiving_passes_it(tmp_path: Pa
         carry_out(other, [rows((f"k{2 + n}", "bcdef"[n], n, n))])
     Reserve(open_storage(str(path)), at).release()
 
-    done = by_name(run_services(call_of(path)))
+    results = by_name(run_services(call_of(path)))
 
-    assert done["rollback"].instants == 1
-    assert not done["archive"].skipped
+    assert results["rollback"].instants == 1
+    assert not results["archive"].skipped
     assert timeline_of(path).find(at) is None
     assert len(timeline_of(path).writes) <= 3
     assert rows_of(path, "id", "value") == [("k1", 0), *((f"k{2 + n}", n) for n in range(5))]
@@ -137,13 +137,13 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
         other_ended.set()
         return found
 
-    done = [one for one in at_once(2, act) if isinstance(one, ServicesResult)]
-    done.sort(key=lambda one: by_name(one)["compaction"].file_groups)
+    results = [one for one in at_once(2, act) if isinstance(one, ServicesResult)]
+    results.sort(key=lambda one: by_name(one)["compaction"].file_groups)
 
-    assert [one.failed for one in done] == [(), ()]
+    assert [one.failed for one in results] == [(), ()]
     assert len(executed) == len({*executed}) == 3
-    assert [by_name(one)["compaction"].file_groups for one in done] == [0, 3]
-    assert "belongs to another process, at work since" in by_name(done[0])["compaction"].skipped
+    assert [by_name(one)["compaction"].file_groups for one in results] == [0, 3]
+    assert "belongs to another process, at work since" in by_name(results[0])["compaction"].skipped
     assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
     assert findings(path) == []
 
@@ -195,10 +195,10 @@ def test_a_plan_that_a_living_process_executes_is_skipped_by_name(tmp_path: Path
     work = claim(open_table(open_storage(str(path))), found, PATIENT, application="the night's")
     assert work is not None
 
-    done = run_services(call_of(path), ["compact"])
+    result = run_services(call_of(path), ["compact"])
 
-    assert done.failed == ()
-    (skipped,) = done.skipped
+    assert result.failed == ()
+    (skipped,) = result.skipped
     assert skipped.file_groups == 0
     for text in (at, str(work.owner.pid), work.owner.host, "the night's", "at work since"):
         assert text in skipped.skipped
@@ -210,11 +210,11 @@ def test_a_restore_in_the_way_skips_what_it_forbids_and_fails_nothing(tmp_path: 
     times = [write(path, rows(("k1", "a", n, n)), table=COW, settings=QUIET).instant for n in range(3)]
     Scene(path, tuple(times)).restore()
 
-    done = run_services(call_of(path))
+    result = run_services(call_of(path))
 
-    assert done.failed == ()
-    assert {one.service for one in done.skipped} >= {"rollback", "clean"}
-    assert all("restore" in one.skipped for one in done.skipped)
+    assert result.failed == ()
+    assert {one.service for one in result.skipped} >= {"rollback", "clean"}
+    assert all("restore" in one.skipped for one in result.skipped)
 
 
 def test_a_failure_is_reported_and_does_not_stop_the_others(
@@ -229,13 +229,13 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(
         raise StorageError("The store is away.", "Try again.")
 
     patch_seam(monkeypatch, "clean a table", fails)
-    done = run_services(call_of(path))
+    result = run_services(call_of(path))
 
-    assert [one.service for one in done.failed] == ["clean"]
-    assert done.warnings == ("The clean failed: PyHudiError[STORAGE]: The store is away. Try again.",)
-    assert by_name(done)["compaction"].file_groups == 3
-    assert "clean of" in str(done)
-    assert "failed: PyHudiError[STORAGE]" in str(done)
+    assert [one.service for one in result.failed] == ["clean"]
+    assert result.warnings == ("The clean failed: PyHudiError[STORAGE]: The store is away. Try again.",)
+    assert by_name(result)["compaction"].file_groups == 3
+    assert "clean of" in str(result)
+    assert "failed: PyHudiError[STORAGE]" in str(result)
     assert main(["services", f"--path={path}"]) == 4
     assert capsys.readouterr().err == "PyHudiError[STORAGE]: The store is away. Try again.\n"
 
@@ -264,10 +264,10 @@ def test_log_files_are_joined_where_no_compaction_is_due(tmp_path: Path) -> None
     logged(path)
     upkeep = replace(SOON, compaction=CompactionSettings(delta_commits=50), log_compaction=LogCompactionSettings())
 
-    done = by_name(run_services(call_of(path, upkeep)))
+    results = by_name(run_services(call_of(path, upkeep)))
 
-    assert not done["compaction"].changed
-    assert done["logcompaction"].file_groups == 3
+    assert not results["compaction"].changed
+    assert results["logcompaction"].file_groups == 3
 
 
 def test_log_files_are_joined_under_a_steady_stream_of_overlapping_writes(tmp_path: Path) -> None:
@@ -312,13 +312,13 @@ def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, t
 
     writers = [threading.Thread(target=writer, args=(one,)) for one in "abc"]
     servers = [threading.Thread(target=services) for _ in range(2)]
-    for one in (*writers, *servers):
-        one.start()
-    for one in writers:
-        one.join()
+    for item in (*writers, *servers):
+        item.start()
+    for item in writers:
+        item.join()
     over.set()
-    for one in servers:
-        one.join()
+    for item in servers:
+        item.join()
 
     assert lost == []
     assert [text for one in rounds for text in one.warnings] == []

@@ -23,12 +23,12 @@ LEFT_OUT = {"ColumnStatsMetadata": ("totalSize", "totalUncompressedSize"), "reco
 def said(path: Path) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return the records by partition and key."""
     seen = SeenTable.now(open_table(open_storage(str(path))))
-    found = MetadataTable.of(seen.table, seen.timeline)
-    assert found is not None
-    assert found.lacks() == ()
+    metadata_table = MetadataTable.of(seen.table, seen.timeline)
+    assert metadata_table is not None
+    assert metadata_table.lacks() == ()
     return {
-        name: {row["key"]: plain(row) for part in found.partition(name).records() for row in part.to_pylist()}
-        for name in found.names
+        name: {row["key"]: plain(row) for part in metadata_table.partition(name).records() for row in part.to_pylist()}
+        for name in metadata_table.names
     }
 
 

@@ -88,13 +88,13 @@ def test_a_table_is_sorted_and_no_row_changes(tmp_path: Path, table: TableSettin
 
     assert load_config(open_storage(str(tmp_path))).sort_order is None, "a dry run notes nothing"
 
-    done = run(tmp_path, by=["a", "b"], curve=curve)
+    sort_result = run(tmp_path, by=["a", "b"], curve=curve)
 
-    assert (told.file_groups, told.bytes_read, told.dry) == (done.file_groups, done.bytes_read, True)
-    assert (done.file_groups, done.files, done.service) == (4, 4, "sort")
+    assert (told.file_groups, told.bytes_read, told.dry) == (sort_result.file_groups, sort_result.bytes_read, True)
+    assert (sort_result.file_groups, sort_result.files, sort_result.service) == (4, 4, "sort")
     assert content(tmp_path) == before
     assert {one.group for one in slices(tmp_path)} == groups
-    assert {one.base_time for one in slices(tmp_path)} == {done.instant}
+    assert {one.base_time for one in slices(tmp_path)} == {sort_result.instant}
     assert not any(one.logs for one in slices(tmp_path))
     assert unsorted_files(tmp_path) == []
     assert not run(tmp_path).instant, "all is in order"
@@ -106,24 +106,24 @@ def test_queries_of_changes_show_nothing_of_a_sort(tmp_path: Path, table: TableS
     write(tmp_path, rows(40), table=table)
     write(tmp_path, rows(10, ts=2), table=table)
     until = max(instant.visible_since for instant in timeline_of(tmp_path).writes)
-    done = run(tmp_path, by=["b"])
+    sort_result = run(tmp_path, by=["b"])
     write(tmp_path, rows(5, ts=3), table=table)
 
     changed = open_snapshot(str(tmp_path), query=Changes(begin=until))
 
     found = pa.Table.from_batches(scan(changed), changed.schema)
-    assert done.instant
+    assert sort_result.instant
     assert sorted(found.column("ts").to_pylist()) == [3] * 5
 
 
 @BOTH
 def test_history_shows_a_sort_whose_rows_are_no_change(tmp_path: Path, table: TableSettings) -> None:
     written = write(tmp_path, rows(40), table=table).instant
-    done = run(tmp_path, by=["b"])
+    sort_result = run(tmp_path, by=["b"])
 
     newest, first = history(open_storage(str(tmp_path))).to_pylist()
 
-    assert (newest["instant"], newest["operation"], newest["files"]) == (done.instant, "SORT", done.files)
+    assert (newest["instant"], newest["operation"], newest["files"]) == (sort_result.instant, "SORT", sort_result.files)
     assert first["operation"] == "UPSERT"
     last = last_commit(open_storage(str(tmp_path)))
     assert last is not None
@@ -294,10 +294,10 @@ def test_tables_with_other_indexes_and_without_keys_are_sorted_within_their_file
 def test_some_partitions_are_sorted(tmp_path: Path) -> None:
     write(tmp_path, rows(40), table=TABLE)
 
-    done = run(tmp_path, by=["a"], partitions=["y"])
+    result = run(tmp_path, by=["a"], partitions=["y"])
 
-    assert done.file_groups == 2
-    assert {one.partition_path for one in slices(tmp_path) if one.base_time == done.instant} == {"y"}
+    assert result.file_groups == 2
+    assert {one.partition_path for one in slices(tmp_path) if one.base_time == result.instant} == {"y"}
     with pytest.raises(InvalidOptionError, match="'z'"):
         run(tmp_path, by=["b"], partitions=["z"])
     order = load_config(open_storage(str(tmp_path))).sort_order
@@ -313,10 +313,10 @@ def test_partitions_that_a_rescale_holds_are_left_out_and_named(
     write(tmp_path, rows(40), table=table)
     leave_rescale(tmp_path, "x", inflight=True)
 
-    done = run(tmp_path, by=["a"], partitions=partitions, means=Means(Patience(), Output()))
+    result = run(tmp_path, by=["a"], partitions=partitions, means=Means(Patience(), Output()))
 
-    assert "a rescale holds the partition 'x'" in done.skipped
-    assert done.file_groups == (0 if partitions else 2)
+    assert "a rescale holds the partition 'x'" in result.skipped
+    assert result.file_groups == (0 if partitions else 2)
 
 
 def test_a_sort_by_columns_that_are_gone_is_refused(tmp_path: Path) -> None:
@@ -427,12 +427,12 @@ def test_a_write_that_came_first_keeps_a_sort_in_place_out_of_its_file_groups(
             with pytest.raises(CommitConflictError, match="completed meanwhile"):
                 run(tmp_path, by=["a"])
         else:
-            done = run(tmp_path, by=["a"])
-            assert (done.file_groups, done.files) == (3, 3)
-            [left] = [one for one in slices(tmp_path) if one.base_time != done.instant]
-            assert left.group.words in done.skipped
+            result = run(tmp_path, by=["a"])
+            assert (result.file_groups, result.files) == (3, 3)
+            [left] = [one for one in slices(tmp_path) if one.base_time != result.instant]
+            assert left.group.words in result.skipped
             made = {one.base.path for one in slices(tmp_path) if one.base is not None}
-            there = {str(one.relative_to(tmp_path)) for one in tmp_path.rglob(f"*_{done.instant}.parquet")}
+            there = {str(one.relative_to(tmp_path)) for one in tmp_path.rglob(f"*_{result.instant}.parquet")}
             assert there < made, "the file of the group that is left out is gone"
 
     found = read(tmp_path)

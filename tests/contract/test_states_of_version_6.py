@@ -86,7 +86,7 @@ def test_files_of_instants_whose_times_apache_hudi_misreads_are_named(copied: Ca
     for file in (table / ".hoodie").glob("*commit"):
         os.utime(file)
 
-    found = told(table, "FILE_TIME")
+    findings = told(table, "FILE_TIME")
 
     view = open_view(open_table(open_storage(str(table))).timeline())
     followed = {
@@ -96,7 +96,7 @@ def test_files_of_instants_whose_times_apache_hudi_misreads_are_named(copied: Ca
         for before in group.slices[:-1]
         if before.logs
     }
-    assert {time for _, time in found} == followed & set(writes(table)) != set()
+    assert {time for _, time in findings} == followed & set(writes(table)) != set()
     before = {file: file.stat().st_mtime for file in (table / ".hoodie").glob("*commit")}
     foretold = arrow.Table(table).repair(file_times=True, dry_run=True)
     assert {file: file.stat().st_mtime for file in before} == before
@@ -117,11 +117,11 @@ def test_rows_that_an_upgrade_hid_behind_a_pending_compaction_are_named(copied: 
     update_config(storage, changes)
     remove_old_files(open_table(storage))
 
-    found = told(table, "LOG_PASSED_OVER")
+    findings = told(table, "LOG_PASSED_OVER")
 
     time = max((table / ".hoodie/timeline").glob("*.compaction.requested")).name.partition(".")[0]
-    assert found
-    assert all(f"_{time}.log." in file for file, _ in found)
+    assert findings
+    assert all(f"_{time}.log." in file for file, _ in findings)
 
 
 @pytest.mark.parametrize("left", [(), ("requested",), ("requested", "inflight")])
@@ -252,22 +252,24 @@ def test_rules_that_pyhudi_does_not_know_are_refused_by_name(
 def test_a_stream_waits_for_a_pending_write_and_then_brings_it(copied: Callable[[str], Path]) -> None:
     """Readers see a write from its requested time on, so a batch behind it would never have its rows."""
     table = copied("mor_event_time")
-    done = instants(table, "deltacommit")
-    late = done[2].read_bytes()
-    done[2].unlink()
+    instant_files = instants(table, "deltacommit")
+    late = instant_files[2].read_bytes()
+    instant_files[2].unlink()
     stream = TableStream(str(table), {}, StreamTerms())
 
     first = stream.latest(INITIAL)
-    assert first.time == done[1].stem
+    assert first.time == instant_files[1].stem
     assert stream.latest(first) == first
 
-    done[2].write_bytes(late)
+    instant_files[2].write_bytes(late)
     second = stream.latest(first)
-    assert second.time == done[-1].stem
+    assert second.time == instant_files[-1].stem
     batch = stream.batch(first, second)
     assert batch is not None
     assert batch.moment.window is not None
-    assert [instant.requested_time for instant in batch.moment.window.instants] == [one.stem for one in done[2:]]
+    assert [instant.requested_time for instant in batch.moment.window.instants] == [
+        one.stem for one in instant_files[2:]
+    ]
 
 
 # Tables whose newest write is of 1.x, of none, and the rest of 0.x.

@@ -69,11 +69,11 @@ def test_rows_get_the_columns_that_another_write_added(tmp_path: Path, kind: str
     messages = stream.tasks(1, [rows(1, value=2, ts=2), rows(3, value=2, ts=2)])
     other(tmp_path, with_text(rows(key, value=3), "more", "x"), table=stream.table)
 
-    done = stream.commit(messages)
+    result = stream.commit(messages)
 
     found = {row[0]: row[1:] for row in rows_of(tmp_path / "t", "id", "value", "more")}
     assert found == {"k1": (2, None), "k2": (1, None), "k3": (2, None)} | ({} if key == 1 else {"k5": (3, "x")})
-    assert done.attempts == 2
+    assert result.attempts == 2
     assert_whole(tmp_path / "t")
     stream.run(2, rows(9, value=1))
 
@@ -86,10 +86,10 @@ def test_both_add_columns(tmp_path: Path, kind: str) -> None:
     messages = wider.tasks(1, [with_text(rows(1, value=2, ts=2), "mine", "m")])
     other(tmp_path, with_text(rows(5, value=3), "more", "x"), table=stream.table)
 
-    done = wider.commit(messages)
+    result = wider.commit(messages)
 
     assert rows_of(tmp_path / "t", "id", "value", "more", "mine") == [("k1", 2, None, "m"), ("k5", 3, "x", None)]
-    assert [str(change) for change in done.schema_changes] == ["mine string (new)"]
+    assert [str(change) for change in result.schema_changes] == ["mine string (new)"]
     assert_whole(tmp_path / "t")
 
 
@@ -224,11 +224,11 @@ def test_rows_go_where_the_table_that_another_writer_made_has_them(tmp_path: Pat
     messages = stream.tasks(0, first)
     other(tmp_path, parted("a", 1, 7, value=9), table=theirs)
 
-    done = stream.commit(messages)
+    result = stream.commit(messages)
 
     expected = {f"k{key}": 1 for key in range(1, 6)} | {"k7": 9}
     assert sorted(rows_of(tmp_path / "t", "id", "value")) == sorted(expected.items())
-    assert done.attempts > 1
+    assert result.attempts > 1
     assert_whole(tmp_path / "t")
     stream.run(1, parted("b", 4, value=5))
     assert sorted(rows_of(tmp_path / "t", "id", "value")) == sorted((expected | {"k4": 5}).items())
@@ -316,10 +316,10 @@ def test_a_batch_is_written_on_top_of_a_restore(tmp_path: Path, kind: str) -> No
     restore(storage, first)
     messages = wider.tasks(1, [with_text(rows(1, value=2, ts=2), "more", "y")], planned)
 
-    done = wider.commit(messages)
+    result = wider.commit(messages)
 
     assert rows_of(tmp_path / "t", "id", "value", "more") == [("k1", 2, "y"), ("k2", 1, None)]
-    assert [str(change) for change in done.schema_changes] == ["more string (new)"]
+    assert [str(change) for change in result.schema_changes] == ["more string (new)"]
     assert_whole(tmp_path / "t")
 
 
@@ -341,7 +341,7 @@ def test_a_batch_waits_for_a_restore_at_work_and_for_no_dead_one(
         raise KeyboardInterrupt
 
     def abort_and_restore(*given: object, **said: object) -> object:
-        found = abort(*given, **said)
+        result = abort(*given, **said)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch_seam(patch, "take restored instants off the timeline", stop)
             restore(storage, first)
@@ -351,7 +351,7 @@ def test_a_batch_waits_for_a_restore_at_work_and_for_no_dead_one(
         assert who["pid"] == os.getpid()
         if dies:
             note.write_text(json.dumps({**who, "pid": 2**22 + 1}))
-        return found
+        return result
 
     def pause() -> None:
         pauses.append(len(instants(tmp_path)))

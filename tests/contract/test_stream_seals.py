@@ -67,11 +67,11 @@ def test_a_task_that_stalls_until_its_seal_goes_brings_no_row(
     find, calls = read_seam("find a note of a write"), []
 
     def stalling(self: WriteNotes, number: int) -> str | None:
-        found: str | None = find(self, number)
+        noted_instant: str | None = find(self, number)
         calls.append(number)
         if len(calls) == 2:
             stream.run(1, rows(1, value=1, ts=1))
-        return found
+        return noted_instant
 
     with monkeypatch.context() as patch:
         patch_seam(patch, "find a note of a write", stalling)

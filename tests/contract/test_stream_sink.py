@@ -74,13 +74,13 @@ def test_tasks_leave_all_rows_to_the_commit(tmp_path: Path, kind: str) -> None:
 def test_a_replay_after_a_lost_commit_log_entry_takes_no_rows(tmp_path: Path, kind: str) -> None:
     stream = query(tmp_path, kind)
     stream.run(0, rows(1, value=1))
-    done = stream.run(1, rows(1, value=2, ts=2))
+    result = stream.run(1, rows(1, value=2, ts=2))
     before = files_below(tmp_path / "t")
 
     messages = stream.restarted().tasks(1, [rows(1, value=2, ts=2)])
 
     assert [one.result.rows for one in messages] == [0]
-    assert commit_batch(sent(messages)).instant == done.instant
+    assert commit_batch(sent(messages)).instant == result.instant
     assert files_below(tmp_path / "t") == before
 
 
@@ -89,7 +89,7 @@ def test_an_abort_with_all_messages_does_nothing_to_a_complete_batch(tmp_path: P
     """A commit that fails after its effect: a new process calls abort, then the restart replays the batch."""
     stream = query(tmp_path, kind)
     messages = stream.tasks(0, [rows(1, value=1), rows(2, value=1)])
-    done = commit_batch(sent(messages))
+    result = commit_batch(sent(messages))
     before = files_below(tmp_path / "t")
 
     for _ in range(2):
@@ -97,7 +97,7 @@ def test_an_abort_with_all_messages_does_nothing_to_a_complete_batch(tmp_path: P
 
     notes = ".hoodie/.pyhudi/sealed/"
     assert [name for name in files_below(tmp_path / "t") if name not in before and not name.startswith(notes)] == []
-    assert stream.restarted().run(0, rows(1, value=1), rows(2, value=1)).instant == done.instant
+    assert stream.restarted().run(0, rows(1, value=1), rows(2, value=1)).instant == result.instant
     assert values(tmp_path) == [("k1", 1), ("k2", 1)]
 
 
@@ -242,12 +242,12 @@ def test_a_run_that_completes_the_batch_meanwhile_is_the_result(tmp_path: Path, 
     stream.run(0, rows(1, value=1))
     first = stream.tasks(1, [rows(1, value=2, ts=2)])
     second = stream.restarted().tasks(2, [rows(5, value=5)])
-    done = commit_batch(sent(second))
+    result = commit_batch(sent(second))
 
     with pytest.raises(OptionConflictError, match="has its batch 2 already"):
         commit_batch(sent(first))
 
-    assert instants(tmp_path)[-1] == done.instant
+    assert instants(tmp_path)[-1] == result.instant
     assert values(tmp_path) == [("k1", 1), ("k5", 5)]
 
 
@@ -368,19 +368,19 @@ def test_another_batch_of_the_newest_number_is_refused(tmp_path: Path, kind: str
     """From a checkpoint folder that is a copy from before the newest batch, Spark makes another of its number."""
     stream = query(tmp_path, kind)
     stream.run(0, rows(1, value=1))
-    done = commit_batch(stream.tasks(1, [rows(1, value=2, ts=2)]), 0, "as it was")
+    result = commit_batch(stream.tasks(1, [rows(1, value=2, ts=2)]), 0, "as it was")
     if archived:
         for number in range(3):
             write(tmp_path / "t", rows(9, value=number, ts=number))
         archive(tmp_path / "t", 3)
-        assert done.instant not in instants(tmp_path)
+        assert result.instant not in instants(tmp_path)
     again = stream.restarted()
 
-    assert commit_batch(again.tasks(1, [rows(1, value=2, ts=2)], offsets="as it was")).instant == done.instant
-    assert commit_batch(again.tasks(1, [rows(1, value=2, ts=2)])).instant == done.instant, "unknown"
-    with pytest.raises(OptionConflictError, match=rf"another batch of that number as {done.instant}"):
+    assert commit_batch(again.tasks(1, [rows(1, value=2, ts=2)], offsets="as it was")).instant == result.instant
+    assert commit_batch(again.tasks(1, [rows(1, value=2, ts=2)])).instant == result.instant, "unknown"
+    with pytest.raises(OptionConflictError, match=rf"another batch of that number as {result.instant}"):
         again.tasks(1, [rows(1, 5, value=3, ts=3)], offsets="otherwise")
-    with pytest.raises(OptionConflictError, match=rf"another batch of that number as {done.instant}"):
+    with pytest.raises(OptionConflictError, match=rf"another batch of that number as {result.instant}"):
         commit_batch(again.tasks(1, [rows(value=1)]), 0, "otherwise")
     assert pending(tmp_path) == []
 
@@ -421,11 +421,11 @@ def test_every_write_carries_the_checkpoints_on(tmp_path: Path, kind: str) -> No
 def test_a_batch_that_was_rolled_back_is_written_again(tmp_path: Path, kind: str) -> None:
     stream = query(tmp_path, kind)
     stream.run(0, rows(1, value=1))
-    done = stream.run(1, rows(1, value=2, ts=2))
-    rollback(opened(tmp_path).storage, done.instant)
+    result = stream.run(1, rows(1, value=2, ts=2))
+    rollback(opened(tmp_path).storage, result.instant)
     assert values(tmp_path) == [("k1", 1)]
 
-    assert stream.restarted().run(1, rows(1, value=2, ts=2)).instant > done.instant
+    assert stream.restarted().run(1, rows(1, value=2, ts=2)).instant > result.instant
     assert values(tmp_path) == [("k1", 2)]
 
 
@@ -452,9 +452,9 @@ def test_of_many_queries_each_is_found(tmp_path: Path, kind: str, monkeypatch: p
     named = 12
     patch_seam(monkeypatch, "most queries that a write names", named)
     queries = [query(tmp_path, kind, query_id=f"q{at}", identifier=f"i{at}") for at in range(named + 6)]
-    for at, one in enumerate(queries):
-        one.run(0, rows(at, value=0))
-        one.run(1, rows(at, value=1, ts=1))
+    for at, item in enumerate(queries):
+        item.run(0, rows(at, value=0))
+        item.run(1, rows(at, value=1, ts=1))
 
     assert len(checkpoints(tmp_path).queries) == named
     assert list((tmp_path / "t" / ".hoodie" / "timeline" / "history").glob("*.parquet"))
@@ -467,11 +467,11 @@ def test_of_many_queries_each_is_found(tmp_path: Path, kind: str, monkeypatch: p
 def test_the_note_of_ids_has_the_greatest_batch_of_a_query_alone(tmp_path: Path) -> None:
     ids = {"mine": "1", **{f"stream:q{one}:{number}": str(number) for one in (1, 2) for number in range(10_000)}}
 
-    found = without_old_batches(ids)
+    newest_ids = without_old_batches(ids)
 
-    assert found == {"mine": "1", "stream:q1:9999": "9999", "stream:q2:9999": "9999"}
-    assert greatest_batch(found, "q2") == (9999, "9999")
-    assert len(json.dumps(found)) < 2 * 1024
+    assert newest_ids == {"mine": "1", "stream:q1:9999": "9999", "stream:q2:9999": "9999"}
+    assert greatest_batch(newest_ids, "q2") == (9999, "9999")
+    assert len(json.dumps(newest_ids)) < 2 * 1024
 
 
 # (query id, batch id) beside what Apache Hudi last wrote under the identifier.
@@ -481,28 +481,28 @@ def test_the_note_of_ids_has_the_greatest_batch_of_a_query_alone(tmp_path: Path)
 )
 def test_a_stream_of_apache_hudi_is_taken_over(tmp_path: Path, theirs: int, batch: int, outcome: str) -> None:
     written = StreamTexts(sinks=json.dumps({"default_single_writer": str(theirs)}))
-    found = Checkpoints().followed_by(Instant("20260101000000000", "commit", State.COMPLETED), written)
+    stream_checkpoints = Checkpoints().followed_by(Instant("20260101000000000", "commit", State.COMPLETED), written)
     mine = StreamBatch("q1", batch)
 
     if outcome == "refuse":
         with pytest.raises(OptionConflictError, match=r"streaming\.checkpoint\.identifier"):
-            found.instant_of("t", mine, None)
+            stream_checkpoints.instant_of("t", mine, None)
     else:
-        assert (found.instant_of("t", mine, None) is not None) == (outcome == "skip")
+        assert (stream_checkpoints.instant_of("t", mine, None) is not None) == (outcome == "skip")
 
 
 def test_apache_hudi_takes_over_and_gives_back(tmp_path: Path) -> None:
     """The newest under the identifier is theirs again, so that the query's own last batch is older than the table."""
     ours = Checkpoints().with_batch(StreamBatch("q1", 4), "20260101000000000")
     theirs = StreamTexts(sinks=json.dumps({"default_single_writer": "6"}))
-    found = ours.followed_by(Instant("20260101000000001", "commit", State.COMPLETED), theirs)
+    stream_checkpoints = ours.followed_by(Instant("20260101000000001", "commit", State.COMPLETED), theirs)
 
     for batch in (4, 5):
         with pytest.raises(OptionConflictError):
-            found.instant_of("t", StreamBatch("q1", batch), None)
-    assert found.instant_of("t", StreamBatch("q1", 6), None) == "20260101000000001"
-    assert found.instant_of("t", StreamBatch("q1", 7), None) is None
-    assert json.loads(found.texts()[SINK_CHECKPOINT]) == {"default_single_writer": "6"}
+            stream_checkpoints.instant_of("t", StreamBatch("q1", batch), None)
+    assert stream_checkpoints.instant_of("t", StreamBatch("q1", 6), None) == "20260101000000001"
+    assert stream_checkpoints.instant_of("t", StreamBatch("q1", 7), None) is None
+    assert json.loads(stream_checkpoints.texts()[SINK_CHECKPOINT]) == {"default_single_writer": "6"}
 
 
 def test_a_write_beside_an_older_batch_leaves_its_identifier_out(tmp_path: Path) -> None:

@@ -164,10 +164,10 @@ def test_a_plan_is_cut_to_what_fits(tmp_path: Path) -> None:
     stream = Stream(tmp_path / "t", replace(KEYED, table_type="MERGE_ON_READ", bucket_count=4))
     # One MiB a plan and a bit more than one MiB a file group with five log files: two of these in 60 s, less a fifth.
     note_work(str(stream.path), COMPACTION, [2 << 20], 48.0 / 1.5)
-    done = stream.write(DELTA_COMMITS + 1)
+    results = stream.write(DELTA_COMMITS + 1)
 
-    assert 0 < of(COMPACTION, done)[0].file_groups < 4
-    assert Counter(one.file_groups > 0 for one in of(COMPACTION, done)) == {True: 2}
+    assert 0 < of(COMPACTION, results)[0].file_groups < 4
+    assert Counter(one.file_groups > 0 for one in of(COMPACTION, results)) == {True: 2}
 
 
 @pytest.mark.parametrize(("at_once", "taken"), [(1, ["a"]), (2, ["a", "b"]), (4, ["a", "b", "c"])])
@@ -214,11 +214,11 @@ def test_what_does_not_fit_is_left_to_a_round_and_said_once(tmp_path: Path, capl
 def test_services_without_time_come_first_after_the_next_batch(tmp_path: Path) -> None:
     """Cleans alone fill the time of each batch here."""
     stream = Stream(tmp_path / "t", replace(KEYED, table_type="COPY_ON_WRITE"), StreamSettings(upkeep_s=1e-9))
-    done = stream.write(120)
+    results = stream.write(120)
 
-    assert of("clean", done)
-    assert of("archive", done)
-    assert all(len(one.services) <= 1 for one in done)
+    assert of("clean", results)
+    assert of("archive", results)
+    assert all(len(one.services) <= 1 for one in results)
     assert len(stream.timeline.instants) < 80
 
 
@@ -236,9 +236,9 @@ def test_a_failing_service_fails_no_batch(tmp_path: Path, caplog: pytest.LogCapt
     stream.write(2)
     plan = tmp_path / "t" / ".hoodie" / "timeline" / "20260101000000000.compaction.requested"
     plan.write_bytes(b"no plan")
-    done = stream.write(6)
+    results = stream.write(6)
 
-    assert {one.instant for one in done} <= {one.requested_time for one in stream.timeline.writes}
-    assert [one for one in of(COMPACTION, done) if one.error]
+    assert {one.instant for one in results} <= {one.requested_time for one in stream.timeline.writes}
+    assert [one for one in of(COMPACTION, results) if one.error]
     assert stream.values() == {stream.batches - 1}
     plan.unlink()

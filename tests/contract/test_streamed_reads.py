@@ -69,12 +69,12 @@ def shown_columns(batch: Snapshot) -> pa.Schema:
 
 def batches(source: TableStream, start: Offset | None = None) -> list[tuple[Offset, Offset]]:
     """Return the batches up to what is complete."""
-    found = []
+    offset_ranges = []
     begun = start or source.initial()
     while (end := source.latest(begun)) != begun:
-        found.append((begun, end))
+        offset_ranges.append((begun, end))
         begun = end
-    return found
+    return offset_ranges
 
 
 def stats_of(past: Past, instant: str) -> list[Mapping[str, int]]:
@@ -135,33 +135,33 @@ def test_batches_together_are_the_incremental_query(tmp_path: Path, seed: int, m
 
 
 def test_limits_count_commits_and_let_one_pass(past: Past) -> None:
-    done = sorted(one.completed for one in past.commits)
+    completion_times = sorted(one.completed for one in past.commits)
 
-    assert ends(stream(past, commits=1)) == done
-    assert ends(stream(past, commits=3)) == [done[2], done[3]]
-    assert ends(stream(past, bytes=1)) == done
-    assert ends(stream(past, bytes=1 << 40)) == [done[3]]
+    assert ends(stream(past, commits=1)) == completion_times
+    assert ends(stream(past, commits=3)) == [completion_times[2], completion_times[3]]
+    assert ends(stream(past, bytes=1)) == completion_times
+    assert ends(stream(past, bytes=1 << 40)) == [completion_times[3]]
     sizes = [sum(stat["fileSizeInBytes"] for stat in stats_of(past, one.instant)) for one in past.commits]
-    assert ends(stream(past, bytes=sum(sizes[:2]) + sizes[2] // 2)) == [done[1], done[3]]
-    assert ends(stream(past, commits=2, bytes=1)) == done
+    assert ends(stream(past, bytes=sum(sizes[:2]) + sizes[2] // 2)) == [completion_times[1], completion_times[3]]
+    assert ends(stream(past, commits=2, bytes=1)) == completion_times
     limited = stream(past, commits=1)
-    assert limited.latest(INITIAL, NO_LIMITS).time == done[3]
+    assert limited.latest(INITIAL, NO_LIMITS).time == completion_times[3]
 
 
 def test_without_a_start_a_process_goes_by_the_batches_that_it_made(past: Past) -> None:
     """Spark 4.0 and 4.1 pass no start, and plan the last batch again after a restart."""
-    done = sorted(one.completed for one in past.commits)
+    completion_times = sorted(one.completed for one in past.commits)
     source = stream(past, commits=2)
     first = source.latest()
-    assert first.time == done[1]
+    assert first.time == completion_times[1]
     assert source.batch(source.initial(), first) is not None
     second = source.latest()
-    assert second.time == done[3]
+    assert second.time == completion_times[3]
     assert source.latest() == second
 
     again = stream(past, commits=1)
     assert again.batch(kept(first), kept(first)) is None
-    assert again.latest().time == done[2]
+    assert again.latest().time == completion_times[2]
 
 
 def test_a_stream_begins_where_it_is_asked_to(past: Past) -> None:
@@ -239,13 +239,13 @@ def after_each_listing(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], Non
 
     def looking(self: Any, folder: str) -> Any:
         nonlocal number
-        found = look(self, folder)
+        listed = look(self, folder)
         if folder.endswith("timeline"):
             number += 1
             monkeypatch.undo()
             act(number)
             patch_seam(monkeypatch, "look into a local folder", looking)
-        return found
+        return listed
 
     patch_seam(monkeypatch, "look into a local folder", looking)
 
@@ -263,12 +263,12 @@ def test_commits_during_every_step_of_the_listing_come_once(
 
     after_each_listing(monkeypatch, act)
     begin = source.latest(INITIAL)
-    found = rows(source, INITIAL, begin)
+    rows_read = rows(source, INITIAL, begin)
     monkeypatch.undo()
     for one in batches(source, begin):
-        found += rows(source, *one)
+        rows_read += rows(source, *one)
 
-    assert sorted(found) == past.as_of("3")
+    assert sorted(rows_read) == past.as_of("3")
 
 
 def test_a_listing_that_shows_a_later_commit_and_misses_an_earlier_one_loses_nothing(
@@ -281,12 +281,12 @@ def test_a_listing_that_shows_a_later_commit_and_misses_an_earlier_one_loses_not
 
     def looking(self: Any, folder: str) -> Any:
         nonlocal listings
-        found = look(self, folder)
+        listed = look(self, folder)
         if folder.endswith("timeline"):
             listings += 1
             if listings == 1:
-                return _without(found, missed)
-        return found
+                return _without(listed, missed)
+        return listed
 
     patch_seam(monkeypatch, "look into a local folder", looking)
     source = stream(past)
@@ -307,12 +307,12 @@ def _without(found: Any, missed: str) -> Any:
 
 def hide(past: Past, number: int) -> Callable[[], None]:
     """Take the completed file of a commit away, and return what puts it back."""
-    storage, one = open_storage(str(past.path)), past.commits[number]
-    body = storage.read(one.file)
-    storage.delete(one.file)
+    storage, commit = open_storage(str(past.path)), past.commits[number]
+    body = storage.read(commit.file)
+    storage.delete(commit.file)
 
     def put() -> None:
-        storage.create(one.file, body)
+        storage.create(commit.file, body)
 
     return put
 
@@ -350,20 +350,20 @@ def test_several_writes_behind_the_stream_fail_it_after_a_restart(past: Past) ->
 
 def decided(past: Past, number: int, *, as_completed: str | None = None) -> Callable[[], None]:
     """Take a commit back to where it is decided and its completed file not made; return what makes it."""
-    storage, one = open_storage(str(past.path)), past.commits[number]
-    body = storage.read(one.file)
-    storage.delete(one.file)
-    action = one.action
+    storage, commit = open_storage(str(past.path)), past.commits[number]
+    body = storage.read(commit.file)
+    storage.delete(commit.file)
+    action = commit.action
     files = open_table(storage).timeline().files
-    pending = Instant(one.instant, action, State.REQUESTED)
+    pending = Instant(commit.instant, action, State.REQUESTED)
     files.request(pending)
     files.start(pending)
-    done = Instant(one.instant, action, State.COMPLETED, as_completed or one.completed)
+    done = Instant(commit.instant, action, State.COMPLETED, as_completed or commit.completed)
     newest = max(decisions.numbers(storage), default=0)
     storage.create(decisions.path_of(newest + 1), Decision(DecisionKind.MAKE, done, body).encode())
 
     def put() -> None:
-        storage.create(one.file, body)
+        storage.create(commit.file, body)
 
     return put
 
@@ -389,13 +389,13 @@ def test_a_decision_of_the_future_keeps_no_batch_waiting(past: Past) -> None:
 
 
 def test_a_decision_that_is_carried_out_or_never_will_be_keeps_no_batch_waiting(past: Past) -> None:
-    done = stream(past).latest(INITIAL)
+    latest_offset = stream(past).latest(INITIAL)
     storage = open_storage(str(past.path))
     ghost = Instant("20200101000000000", "commit", State.COMPLETED, "20200101000000001")
     newest = max(decisions.numbers(storage), default=0)
     storage.create(decisions.path_of(newest + 1), Decision(DecisionKind.MAKE, ghost).encode())
 
-    assert stream(past).latest(INITIAL) == done
+    assert stream(past).latest(INITIAL) == latest_offset
 
 
 # --- What is no longer there.
@@ -463,10 +463,10 @@ class Archived(TableStream):
     act: Callable[[], None] = staticmethod(lambda: None)
 
     def batch(self, start: Offset, end: Offset) -> Snapshot | None:
-        found = super().batch(start, end)
+        snapshot = super().batch(start, end)
         act, self.act = self.act, lambda: None
         act()
-        return found
+        return snapshot
 
 
 def test_a_batch_is_planned_again_where_its_instants_were_archived_meanwhile(past: Past) -> None:
@@ -484,15 +484,15 @@ def test_a_write_that_was_undone_after_a_batch_had_it_is_reported(past: Past, ca
     first = source.latest(INITIAL)
     rollback(open_storage(str(past.path)), past.commits[-1].instant)
     undone = past.commits.pop()
-    done = past.upsert("c", ["k1"], 7)
+    upserted = past.upsert("c", ["k1"], 7)
 
     for again in (source, stream(past)):
         caplog.clear()
         second = again.latest(kept(first))
         assert "1 of the writes that the stream has read were undone" in caplog.text
         assert second.writes == WriteSum.of([one.instant for one in past.commits])
-        assert rows(again, first, second) == past.changes(first.time, done.completed)
-    assert undone.instant < done.instant
+        assert rows(again, first, second) == past.changes(first.time, upserted.completed)
+    assert undone.instant < upserted.instant
 
 
 def test_a_table_that_was_made_anew_is_refused(past: Past, tmp_path: Path) -> None:

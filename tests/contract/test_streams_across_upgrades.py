@@ -44,11 +44,11 @@ def kept(offset: Offset, *, of_apache_hudi: bool = False) -> Offset:
 
 def batches(path: Path, start: Offset) -> list[tuple[Offset, Offset]]:
     """Return the batches up to what is complete."""
-    found = []
+    offset_ranges = []
     while (end := stream(path).latest(start)) != start:
-        found.append((start, end))
+        offset_ranges.append((start, end))
         start = kept(end)
-    return found
+    return offset_ranges
 
 
 def read(path: Path, start: Offset, end: Offset) -> list[str]:

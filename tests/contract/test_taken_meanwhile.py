@@ -154,10 +154,10 @@ def test_a_moment_that_history_lacks_by_now_is_chosen_anew(table: Path, monkeypa
         return None if mark == lost else original(mark, *rest)
 
     patch_seam(monkeypatch, "compare a watermark with the timeline", against)
-    done = commit_write(slow, handed)
+    result = commit_write(slow, handed)
 
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 3)]
-    assert done.attempts <= 2
+    assert result.attempts <= 2
     slow = plan(table, SCHEMA, settings=COLOCATED)
     lost = slow.transaction.watermark
     with pytest.raises(CommitConflictError, match="no longer shows which instants it saw"):

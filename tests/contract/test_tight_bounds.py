@@ -174,12 +174,12 @@ def test_tight_bounds_are_those_that_an_indexing_builds(
 
     compacted(path)
 
-    found = bounds(path)
-    assert all(one["isTightBound"] for one in found.values())
-    assert {partition for partition, _ in found} == {"p0", "p1", "p2"}
+    compacted_bounds = bounds(path)
+    assert all(one["isTightBound"] for one in compacted_bounds.values())
+    assert {partition for partition, _ in compacted_bounds} == {"p0", "p1", "p2"}
     table.drop_index(PARTITION_STATS)
     table.create_index(PARTITION_STATS)
-    assert found == bounds(path)
+    assert compacted_bounds == bounds(path)
 
 
 def test_a_partition_without_files_keeps_its_bounds(tmp_path: Path) -> None:
@@ -230,11 +230,11 @@ def test_bounds_stay_wide_while_a_write_is_pending(
     real = compaction.tight_records
 
     def tight_beside_a_write(*given: Any) -> Any:
-        found = real(*given)
-        attempts.append(bool(found))
+        result = real(*given)
+        attempts.append(bool(result))
         if not writes:
             writes.append(pending(path))
-        return found
+        return result
 
     patch_seam(monkeypatch, "tight bounds that a compaction states", tight_beside_a_write)
 
@@ -327,11 +327,11 @@ def test_bounds_are_tight_if_every_file_states_all_of_its_values_in_one_type(
     records = merged(said, adds_up=True)
     assert records is not None
 
-    found = tight_bounds(records, {"p": ["a", "b"]}, ["n"])
+    tight_records = tight_bounds(records, {"p": ["a", "b"]}, ["n"])
 
-    assert (found is not None) is is_tight
-    if found is not None:
-        [record] = found.to_pylist()
+    assert (tight_records is not None) is is_tight
+    if tight_records is not None:
+        [record] = tight_records.to_pylist()
         told = record["ColumnStatsMetadata"]
         assert told["valueCount"] == 6
         assert told["nullCount"] == sum(of_file.nulls or 0 for _, of_file in stated)

@@ -98,12 +98,12 @@ def test_a_rollback_is_spelt_as_apache_hudi_spells_it(life: Life) -> None:
     files = sorted(str(one) for one in life.path.glob(f"*/*_{life.instants[-1]}.parquet"))
     rollback(open_storage(str(life.path)), life.instants[-1])
 
-    requested, done = body(life.path, "*.rollback.requested"), body(life.path, "*.rollback")
+    requested, completed = body(life.path, "*.rollback.requested"), body(life.path, "*.rollback")
     victim = {"commitTime": life.instants[-1], "action": "commit"}
     assert requested["instantToRollback"] == victim
     assert [one["filesToBeDeleted"] for one in requested["RollbackRequests"]] == [[one] for one in files]  # type: ignore[attr-defined]
     assert {(one["fileId"], one["latestBaseInstant"]) for one in requested["RollbackRequests"]} == {("", "")}  # type: ignore[attr-defined]
-    assert (done["commitsRollback"], done["instantsRollback"], done["totalFilesDeleted"]) == (
+    assert (completed["commitsRollback"], completed["instantsRollback"], completed["totalFilesDeleted"]) == (
         [life.instants[-1]],
         [victim],
         2,
@@ -116,14 +116,14 @@ def test_a_restore_is_spelt_as_apache_hudi_spells_it(life: Life) -> None:
     rollback(storage, life.instants[-1])
     told = restore(storage, life.instants[1])
 
-    requested, done = body(life.path, "*.restore.requested"), body(life.path, "*.restore")
+    requested, completed = body(life.path, "*.restore.requested"), body(life.path, "*.restore")
     undone = [{"commitTime": one, "action": "replacecommit"} for one in (life.instants[3], life.instants[2])]
     assert (requested["instantsToRollback"], requested["savepointToRestoreTimestamp"]) == (undone, life.instants[1])
-    assert (done["instantsToRollback"], done["restoreInstantInfo"]) == (
+    assert (completed["instantsToRollback"], completed["restoreInstantInfo"]) == (
         [one["commitTime"] for one in undone],
         undone,
     )
-    parts = done["hoodieRestoreMetadata"]
+    parts = completed["hoodieRestoreMetadata"]
     assert {time: [one["commitsRollback"] for one in each] for time, each in parts.items()} == {  # type: ignore[attr-defined]
         one["commitTime"]: [[one["commitTime"]]] for one in undone
     }
@@ -146,12 +146,12 @@ def test_a_savepoint_names_the_slices_of_its_moment(life: Life) -> None:
     assert (life.path / ".hoodie/timeline" / f"{life.instants[1]}.savepoint.inflight").read_bytes() == b""
     kept = body(life.path, "*.savepoint")
     assert (kept["savepointedBy"], kept["comments"]) == ("me", "before the flood")
-    found = {p: sorted(one["savepointDataFile"]) for p, one in kept["partitionMetadata"].items()}  # type: ignore[attr-defined]
+    saved_files = {p: sorted(one["savepointDataFile"]) for p, one in kept["partitionMetadata"].items()}  # type: ignore[attr-defined]
     moment = open_snapshot(str(life.path), query=AsOf(life.instants[1]))
     expected: dict[str, list[str]] = {}
-    for one in moment.slices():
-        expected.setdefault(one.partition_path, []).append(one.base_file.name)
-    assert found == {p: sorted(one) for p, one in expected.items()}
+    for item in moment.slices():
+        expected.setdefault(item.partition_path, []).append(item.base_file.name)
+    assert saved_files == {p: sorted(one) for p, one in expected.items()}
     delete_savepoint(storage, life.instants[1])
     assert names(life.path, "*savepoint*") == []
     assert_whole(life.path)
@@ -449,13 +449,13 @@ def test_a_file_group_whose_replacement_is_archived_is_missed_by_nobody(tmp_path
     table = tmp_path / "t"
     write(table, rows(1, 2, value=1), table=KEYED)
     write(table, rows(3, value=2), operation="insert_overwrite_table")
-    kept = [write(table, rows(key, value=3)).instant for key in (4, 5, 6)]
+    kept_instants = [write(table, rows(key, value=3)).instant for key in (4, 5, 6)]
     assert clean(open_storage(str(table)), CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)).files > 0
     assert archive(open_storage(str(table)), ArchiveSettings(min_commits=3, max_commits=3)).instants > 1
-    assert timeline_at(table).writes[0].requested_time == kept[0]
+    assert timeline_at(table).writes[0].requested_time == kept_instants[0]
     newest = write(table, rows(7, value=4), settings=QUIET).instant
 
-    assert open_snapshot(str(table), query=AsOf(kept[-1])).slices(())
+    assert open_snapshot(str(table), query=AsOf(kept_instants[-1])).slices(())
     rollback(open_storage(str(table)), newest)
 
     assert rows_of(table, "id") == [("k3",), ("k4",), ("k5",), ("k6",)]

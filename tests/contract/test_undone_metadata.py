@@ -272,13 +272,13 @@ def killed(*_: object) -> None:
 
 def every_file(path: Path) -> Files:
     """Return all data files in a table's folders."""
-    found = sorted(file.relative_to(path) for file in path.glob("*/*.parquet"))
+    file_paths = sorted(file.relative_to(path) for file in path.glob("*/*.parquet"))
     return Files(
-        pa.array([str(file.parent) for file in found]),
-        pa.array([file.name for file in found]),
-        np.array([(path / file).stat().st_size for file in found], dtype=np.int64),
-        np.ones(len(found), dtype=np.int64),
-        np.ones(len(found), dtype=np.bool_),
+        pa.array([str(file.parent) for file in file_paths]),
+        pa.array([file.name for file in file_paths]),
+        np.array([(path / file).stat().st_size for file in file_paths], dtype=np.int64),
+        np.ones(len(file_paths), dtype=np.int64),
+        np.ones(len(file_paths), dtype=np.bool_),
     )
 
 
@@ -314,8 +314,8 @@ def deciding(faults: Faults) -> Iterator[None]:
 def test_writes_of_apache_hudi_are_rolled_back_with_what_it_wrote(tables: Path, tmp_path: Path, name: str) -> None:
     path = copied(tables / name, tmp_path / "t")
     storage = open_storage(str(path))
-    kept = sorted({*in_use(path)} & KEPT)
-    update_config(storage, {METADATA_PARTITIONS: ",".join(kept)})
+    kept_partitions = sorted({*in_use(path)} & KEPT)
+    update_config(storage, {METADATA_PARTITIONS: ",".join(kept_partitions)})
     repair_table(storage, replace(means(storage), patience=IMPATIENT.patience))
     ways = []
     for newest in reversed(timeline_at(path).writes):
@@ -323,7 +323,7 @@ def test_writes_of_apache_hudi_are_rolled_back_with_what_it_wrote(tables: Path, 
             rollback(storage, newest.requested_time)
         except UndoError:
             break
-        assert in_use(path) in {(), tuple(kept)}
+        assert in_use(path) in {(), tuple(kept_partitions)}
         ways.append(in_use(path) != ())
         assert of_instant(path, newest.requested_time) == []
         # Bounds of partitions that Apache Hudi called tight before that write are wider than what is there.
@@ -384,10 +384,10 @@ def test_what_went_out_of_use_is_built_anew_unless_that_takes_long(
     if not small:
         patch_seam(monkeypatch, "bytes of a metadata table that is built anew at once", 0)
 
-    done = table.restore(life.instants[1])
+    result = table.restore(life.instants[1])
 
     assert in_use(path) == (ALL if small else ())
-    assert ("create_index('partition_stats')" in done.todo) is not small
+    assert ("create_index('partition_stats')" in result.todo) is not small
     table.create_index("partition_stats", columns=["value"])
     assert index_definitions(open_storage(str(path)))["column_stats"].columns == before
     assert content(path) == life.contents[2]
@@ -419,10 +419,10 @@ def test_a_change_of_version_builds_the_metadata_table_anew(tables: Path, tmp_pa
     call = table.upgrade if before < after else table.downgrade
 
     told = call(to=after, dry_run=True)
-    done = call(to=after)
+    result = call(to=after)
 
-    assert any("is built anew" in one for one in done.warnings)
-    assert done.warnings == told.warnings
+    assert any("is built anew" in one for one in result.warnings)
+    assert result.warnings == told.warnings
     assert in_use(path) == names
     assert sorted(map(str, arrow.Table(str(path)).read().to_pylist())) == rows
     assert of_metadata(path) == []

@@ -83,8 +83,8 @@ def test_dead_blocks_beside_blocks_that_count_never_count(copied: Callable[[str]
     path = copied("mor_failed")
     first, second = writes(path)
     dead = "20261129102727418"
-    one, other = logs(path)
-    one.write_bytes(one.read_bytes() + other.read_bytes())
+    log_file, other = logs(path)
+    log_file.write_bytes(log_file.read_bytes() + other.read_bytes())
     other.unlink()
     then = {time: rows_at(path, time) for time in (first, second)}
     now = rows(path)
@@ -92,7 +92,7 @@ def test_dead_blocks_beside_blocks_that_count_never_count(copied: Callable[[str]
     upgrade(path)
 
     kept, command = logs(path)
-    assert kept == one
+    assert kept == log_file
     [block] = read_blocks(open_storage(str(path)), str(command.relative_to(path)))
     assert (block.type, block.target_instant_time) == (BlockType.COMMAND, dead)
     assert rows(path) == now
@@ -111,10 +111,10 @@ def test_the_past_is_merged_by_the_new_merge_mode(copied: Callable[[str], Path])
     path = copied("mor_latest")
     newest = writes(path)[-1]
 
-    done = upgrade(path)
+    result = upgrade(path)
 
-    assert done.changed_keys == 2
-    assert any("at most 2 keys" in text for text in done.warnings)
+    assert result.changed_keys == 2
+    assert any("at most 2 keys" in text for text in result.warnings)
     assert named(rows(path))["k0"] == "between"
     past = named(rows(path, newest))
     assert past["k0"] == "later"
@@ -204,13 +204,13 @@ def test_log_files_that_do_not_say_who_wrote_them_are_opened_at_once(copied: Cal
     table = open_table(Remote.open(str(path)))
     timeline, listed = table.timeline(), table.storage.list("", recursive=True)
     opened.clear()
-    found = by_maker(table, timeline, listed)
+    files_by_maker = by_maker(table, timeline, listed)
 
     assert len(opened) > 1
     assert threading.main_thread() not in opened.values()
     alone = [data_file(info.path, info.size) for info in listed]
     makers = {file.path: table.format.makers([file], timeline, opens=True) for file in alone if file is not None}
-    assert {(time, info.path) for time, infos in found.items() for info in infos} == {
+    assert {(time, info.path) for time, infos in files_by_maker.items() for info in infos} == {
         (time, name) for name, times in makers.items() for time in times
     }
 

@@ -142,19 +142,19 @@ def test_a_table_shows_the_same_rows_now_and_at_each_of_its_instants(
 
     foretold = upgrade(table, to, dry_run=True)
     assert version_of(table) == 6
-    done = upgrade(table, to)
+    result = upgrade(table, to)
 
-    assert (version_of(table), done.from_version, done.to_version) == (to, 6, to)
-    assert replace(foretold, dry=False, unfinished=done.unfinished) == done
-    assert [one.split()[0] for one in done.unfinished] == [one.split()[0] for one in foretold.unfinished]
+    assert (version_of(table), result.from_version, result.to_version) == (to, 6, to)
+    assert replace(foretold, dry=False, unfinished=result.unfinished) == result
+    assert [one.split()[0] for one in result.unfinished] == [one.split()[0] for one in foretold.unfinished]
     assert errors(table) == []
     assert shown(read_without_spark(table)) == now
     completed = {write.requested_time: write.visible_since for write in history(table) if write.is_write}
-    for requested, rows in then.items() if not done.changed_keys else ():
+    for requested, rows in then.items() if not result.changed_keys else ():
         assert rows_at(table, completed[requested]) == rows
     made = {instant.identity for instant in history(table)} - before
     assert before <= {instant.identity for instant in history(table)}
-    assert len(made) == len(done.unfinished)
+    assert len(made) == len(result.unfinished)
     left = {path.name for path in (table / ".hoodie").iterdir() if path.is_file()}
     assert left - {"hoodie.properties", "hoodie.properties.backup"} == set()
     assert not list((table / ".hoodie").glob("*/.commits_.archive*"))
@@ -318,7 +318,7 @@ def test_old_files_of_what_the_table_deleted_since_keep_no_write_out(
     rows = pa.table({"id": ["1", "2"]})
     arrow.write(path, rows, record_key="id", **{"hoodie.write.table.version": "6"})
     table = arrow.Table(path)
-    kept = table.savepoint().instant
+    savepoint_instant = table.savepoint().instant
     undone = [table.upsert(rows).instant for _ in range(2)]
     table.rollback(undone[1])
     with monkeypatch.context() as patch:
@@ -329,9 +329,9 @@ def test_old_files_of_what_the_table_deleted_since_keep_no_write_out(
         # It deletes the rollbacks of both, of which each has an old file.
         table.rollback(undone[0])
         table.upsert(rows)
-        table.restore(kept)
+        table.restore(savepoint_instant)
     else:
-        table.delete_savepoint(kept)
+        table.delete_savepoint(savepoint_instant)
 
     assert errors(path) == []
     table.upsert(rows)

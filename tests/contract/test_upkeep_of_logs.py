@@ -58,27 +58,27 @@ def test_only_partitions_are_looked_at_in_which_a_slice_was_replaced(
     table: Logged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An append replaces nothing, though its statistic names an instant as its previous one."""
-    one = CleanSettings(commits=1)
+    settings = CleanSettings(commits=1)
     table.compact()
     table.append(1, value=6)
     table.append(1, value=7)
-    assert clean(table.storage, one).files == 5
+    assert clean(table.storage, settings).files == 5
     table.append(9, value=1, partition="b")
     table.append(9, value=2, partition="b")
     storage, listed = table.storage, []
-    kept = read_seam("list a local folder")
+    list_folder = read_seam("list a local folder")
 
     def noted(self: Storage, path: str, **given: bool) -> list[FileInfo]:
         listed.append(path)
-        return kept(self, path, **given)
+        return list_folder(self, path, **given)
 
     with monkeypatch.context() as patch:
         patch_seam(patch, "list a local folder", noted)
-        assert clean(storage, one).files == 0
+        assert clean(storage, settings).files == 0
     assert not {"a", "b"} & set(listed)
     table.compact()
     table.append(1, value=8)
-    assert clean(table.storage, one).files == 6
+    assert clean(table.storage, settings).files == 6
 
 
 # --- savepoint and restore

@@ -69,17 +69,17 @@ def test_rows_of_other_types_do_what_rows_of_the_tables_types_do(
 ) -> None:
     """They are found, ordered and placed alike, and no column changes its type."""
     settings = WriteSettings(colocated=colocated and table.index_type is None)
-    found = []
+    outcomes = []
     for name, ddl in (("t", given), ("expected", NUMBERS)):
         path = below(anywhere, name)
         write(path, rows(NUMBERS, *FIRST), table=table)
-        done = write(path, rows(ddl, *NEXT), settings=settings)
-        assert done.schema_changes == ()
+        result = write(path, rows(ddl, *NEXT), settings=settings)
+        assert result.schema_changes == ()
         assert columns_of(path) == NUMBERS
         assert_whole(path)
-        found.append((done.inserts, done.updates, all_rows(path), rows_of(path, "id", "m")))
+        outcomes.append((result.inserts, result.updates, all_rows(path), rows_of(path, "id", "m")))
 
-    assert found[0] == found[1]
+    assert outcomes[0] == outcomes[1]
 
 
 @PLACED
@@ -210,13 +210,13 @@ def test_epochs_given_as_text_make_the_folders_of_their_times(anywhere: Place, g
 
 def test_text_inside_of_structs_lists_and_maps_is_brought_too(anywhere: Place) -> None:
     path = below(anywhere, "t")
-    kept = "id string, ts int, s struct<a:int>, l array<struct<x:bigint>>, m map<string,int>"
+    table_ddl = "id string, ts int, s struct<a:int>, l array<struct<x:bigint>>, m map<string,int>"
     text = "id string, ts int, s struct<a:string>, l array<struct<x:string>>, m map<string,string>"
     table = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1)
-    write(path, rows(kept, ("k", 1, {"a": 1}, [{"x": 1}], {"u": 1})), table=table)
+    write(path, rows(table_ddl, ("k", 1, {"a": 1}, [{"x": 1}], {"u": 1})), table=table)
     write(path, rows(text, ("k", 2, {"a": "7"}, [{"x": "-8"}, None], {"u": "9", "v": None})))
 
-    assert columns_of(path) == kept
+    assert columns_of(path) == table_ddl
     assert rows_of(path, "s", "l", "m") == [({"a": 7}, [{"x": -8}, None], [("u", 9), ("v", None)])]
     for column, value in (("s.a", {"a": "07"}), ("l.element.x", [{"x": "1.0"}]), ("m.value", {"u": ""})):
         name = column[0]
@@ -246,13 +246,13 @@ def test_floats_without_a_fraction_are_whole_numbers_and_missing_ones_null(
     given = [(1, 1, 6, float(greatest), -1), (2, 0, 6, -0.0, -2), (3, 1, 6, NAN, -3), (4, 0, 6, None, -4)]
     wide = [(*one[:4], NAN if one[0] == 3 else float(1 - bound)) if takes else one for one in given]
     with caplog.at_level(logging.INFO, "pyhudi.tables"):
-        done = write(path, rows(ddl, *wide), settings=settings)
+        result = write(path, rows(ddl, *wide), settings=settings)
 
-    assert (done.updates, done.schema_changes, columns_of(path)) == (4, (), NUMBERS)
+    assert (result.updates, result.schema_changes, columns_of(path)) == (4, (), NUMBERS)
     assert rows_of(path, "id", "n")[1:5] == [(1, greatest), (2, 0), (3, None), (4, None)]
     assert rows_of(path, "id", "m")[1:5] == [(n, (None if n == 3 else 1 - bound) if takes else -n) for n in range(1, 5)]
     [line] = [one.getMessage() for one in caplog.records if "null or NaN" in one.getMessage()]
-    assert line.endswith(f"of the table {done.path}: {'m 1, ' if takes else ''}n 2.")
+    assert line.endswith(f"of the table {result.path}: {'m 1, ' if takes else ''}n 2.")
     assert_whole(path)
 
 
@@ -282,16 +282,16 @@ def test_floats_inside_of_structs_lists_and_maps_are_brought_too(
     anywhere: Place, caplog: pytest.LogCaptureFixture, kind: str, bound: int
 ) -> None:
     path = below(anywhere, "t")
-    kept = "id string, s struct<a:int>, l array<struct<x:bigint>>, m map<string,int>"
-    ddl = kept.replace("bigint", kind).replace("int", kind)
+    table_ddl = "id string, s struct<a:int>, l array<struct<x:bigint>>, m map<string,int>"
+    ddl = table_ddl.replace("bigint", kind).replace("int", kind)
     table = TableSettings(record_key_fields=("id",), bucket_count=1)
-    write(path, rows(kept, ("k", {"a": 1}, [{"x": 1}], {"u": 1})), table=table)
+    write(path, rows(table_ddl, ("k", {"a": 1}, [{"x": 1}], {"u": 1})), table=table)
     given = ("k", {"a": 7.0}, [{"x": -8.0}, None, {"x": NAN}], {"u": 9.0, "v": NAN})
     with caplog.at_level(logging.INFO, "pyhudi.tables"):
         write(path, rows(ddl, ("j", None, None, None), given))
     write(path, rows("id string", ("j",)), operation="delete")
 
-    assert columns_of(path) == kept
+    assert columns_of(path) == table_ddl
     assert rows_of(path, "s", "l", "m") == [({"a": 7}, [{"x": -8}, None, {"x": None}], [("u", 9), ("v", None)])]
     assert [one.getMessage()[-26:] for one in caplog.records if "null or NaN" in one.getMessage()] == [
         ": l.element.x 1, m.value 1."[-26:]
@@ -358,11 +358,11 @@ def test_the_option_makes_numbers_text_as_in_apache_hudi(anywhere: Place) -> Non
     path = below(anywhere, "t")
     write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
     settings = write_settings(number_to_text=True)
-    done = write(path, rows(TEXTS, (1, 1, 10, "x", 1), ("a", 1, 9, "07", 1)), settings=settings)
+    result = write(path, rows(TEXTS, (1, 1, 10, "x", 1), ("a", 1, 9, "07", 1)), settings=settings)
 
     assert columns_of(path) == "id string, p string, ts int, n string, m string"
     assert ("1", "1", 10, "x") in rows_of(path, "id", "p", "ts", "n")
-    assert [str(one) for one in done.schema_changes] == [
+    assert [str(one) for one in result.schema_changes] == [
         "id int -> string",
         "p int -> string",
         "n int -> string",
@@ -392,10 +392,10 @@ def test_a_commit_lists_every_column_that_it_adds_or_makes_wider(
     )
     made = write(path, rows(first, (1, 1, {"a": 1}, [], {})), table=TableSettings(record_key_fields=("id",)))
     with caplog.at_level(logging.INFO, "pyhudi.tables"):
-        done = write(path, rows(wider, (1, 1, {"a": 1, "b": "x"}, [], {}, {"z": 1})))
+        result = write(path, rows(wider, (1, 1, {"a": 1, "b": "x"}, [], {}, {"z": 1})))
 
     assert made.schema_changes == ()
-    assert done.schema_changes == (
+    assert result.schema_changes == (
         SchemaChange("v", "int", "bigint"),
         SchemaChange("s.a", "int", "bigint"),
         SchemaChange("s.b", "", "string"),
@@ -403,10 +403,10 @@ def test_a_commit_lists_every_column_that_it_adds_or_makes_wider(
         SchemaChange("m.value", "decimal(5,2)", "decimal(7,2)"),
         SchemaChange("w", "", "struct<z:int>"),
     )
-    assert last_commit(open_storage(str(path))) == done
+    assert last_commit(open_storage(str(path))) == result
     lines = [one.getMessage() for one in caplog.records if "changed columns" in one.getMessage()]
     assert lines == [
-        f"The commit {done.instant} changed columns of the table {done.path}: v int -> bigint, s.a int -> bigint, "
+        f"The commit {result.instant} changed columns of the table {result.path}: v int -> bigint, s.a int -> bigint, "
         "s.b string (new), l.element.y date (new), m.value decimal(5,2) -> decimal(7,2), w struct<z:int> (new)."
     ]
 

@@ -49,15 +49,15 @@ def found_by(table: Path, *predicates: Compare) -> list[str]:
 def of_another_writer(table: Path, before: str) -> None:
     """Take our stamp off the base files and our note off the table, and spell each key as another release does."""
     for file in table.rglob("*.parquet"):
-        found = pq.read_table(file)
-        keys = pc.binary_join_element_wise(before, found.column("id"), "")
-        footer = {name: value for name, value in (found.schema.metadata or {}).items() if name != STAMP}
+        stored_rows = pq.read_table(file)
+        keys = pc.binary_join_element_wise(before, stored_rows.column("id"), "")
+        footer = {name: value for name, value in (stored_rows.schema.metadata or {}).items() if name != STAMP}
         footer |= {
             f"hoodie_{one}_record_key".encode(): how(keys).as_py().encode()
             for one, how in (("min", pc.min), ("max", pc.max))
         }
-        found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
-        pq.write_table(found, file, store_schema=False)
+        stored_rows = stored_rows.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
+        pq.write_table(stored_rows, file, store_schema=False)
     state_sizes(table)
     update_config(open_storage(str(table)), {COMPLEX_KEY_ENCODING: None})
 

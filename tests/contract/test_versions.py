@@ -85,16 +85,16 @@ def changed(before: dict[str, str], changes: dict[str, str | None]) -> dict[str,
 @pytest.mark.parametrize("name", RECORDED)
 def test_properties_change_as_by_apache_hudi(name: str) -> None:
     """But for the payload class of a table that was made in version 9 without one, which version 8 needs."""
-    found = RECORDED[name]
-    before = found["made"]
-    if "upgrade" in found:
-        assert changed(before, changes_to_9(TableConfig(before))) == found["upgrade"]
-        merged = {**before, **found["upgrade"]}
+    recorded = RECORDED[name]
+    before = recorded["made"]
+    if "upgrade" in recorded:
+        assert changed(before, changes_to_9(TableConfig(before))) == recorded["upgrade"]
+        merged = {**before, **recorded["upgrade"]}
         before = {option: text for option, text in merged.items() if text is not None}
     ours = changed(before, changes_to_8(TableConfig(before)))
     added = {} if key.LEGACY_PAYLOAD_CLASS in before else {key.PAYLOAD_CLASS: ours[key.PAYLOAD_CLASS]}
 
-    assert ours == {**found["downgrade"], **added}
+    assert ours == {**recorded["downgrade"], **added}
 
 
 @pytest.mark.parametrize("table", [PARTED, LOGGED], ids=lambda table: table.table_type or "COPY_ON_WRITE")
@@ -106,10 +106,10 @@ def test_a_table_goes_on_in_the_other_version(tmp_path: Path, table: TableSettin
 
     foretold = change(tmp_path, to, dry_run=True)
     assert config_of(tmp_path).version == version
-    done = change(tmp_path, to)
+    result = change(tmp_path, to)
 
-    assert replace(foretold, dry=False) == done
-    assert (done.from_version, done.to_version, done.changed_keys, done.warnings) == (version, to, 0, ())
+    assert replace(foretold, dry=False) == result
+    assert (result.from_version, result.to_version, result.changed_keys, result.warnings) == (version, to, 0, ())
     assert config_of(tmp_path).version == to
     assert rows_of(tmp_path, "id", "value") == rows
     assert {path: data for path, data in files_below(tmp_path).items() if not path.startswith(".hoodie")} == files
@@ -127,7 +127,7 @@ def test_tables_of_apache_hudi_1_0_show_the_same_rows_in_version_9_and_back(tmp_
     """Cleaned, archived, with a metadata table, with bare keys, or with a pending compaction."""
     path = Path(unpack(name, tmp_path))
     rows = rows_of(path, "_hoodie_record_key", "name", "ts")
-    kept = config_of(path).properties
+    old_properties = config_of(path).properties
 
     up = change(path, 9)
 
@@ -137,7 +137,7 @@ def test_tables_of_apache_hudi_1_0_show_the_same_rows_in_version_9_and_back(tmp_
     assert errors(path) == []
     change(path, 8)
     assert rows_of(path, "_hoodie_record_key", "name", "ts") == rows
-    differing = {option for option, text in config_of(path).properties.items() if kept.get(option) != text}
+    differing = {option for option, text in config_of(path).properties.items() if old_properties.get(option) != text}
     assert {option for option in differing if ".metadata." not in option} <= {
         "hoodie.compaction.record.merger.strategy",
         key.COMPLEX_KEY_ENCODING,
@@ -187,10 +187,10 @@ def test_a_living_writer_keeps_it_out_and_a_dead_write_is_rolled_back(tmp_path: 
         return
 
     foretold = change(tmp_path, 9, dry_run=True)
-    done = change(tmp_path, 9)
+    result = change(tmp_path, 9)
 
-    assert foretold.unfinished == done.unfinished
-    assert [pending.requested_time in sentence for sentence in done.unfinished] == [True]
+    assert foretold.unfinished == result.unfinished
+    assert [pending.requested_time in sentence for sentence in result.unfinished] == [True]
     assert not open_table(storage).timeline().pending
     assert_whole(tmp_path)
 
@@ -264,12 +264,12 @@ def test_the_metadata_table_goes_out_of_use_in_the_same_decision(tmp_path: Path)
 
     storage = open_storage(str(tmp_path))
     assert config_of(tmp_path).metadata_partitions == ()
-    found = [storage.read(decisions.path_of(number)) for number in decisions.numbers(storage)[-2:]]
-    parsed = [decisions.Decision.parse(data) for data in found]
+    stored_decisions = [storage.read(decisions.path_of(number)) for number in decisions.numbers(storage)[-2:]]
+    parsed = [decisions.Decision.parse(data) for data in stored_decisions]
     assert [one and one.kind.name for one in parsed] == ["SET_PROPERTIES", "CLOSE"]
     assert parsed[0] is not None
     assert {key.VERSION, key.METADATA_PARTITIONS} <= set(parsed[0].changes)
-    assert formats.number_of(json.loads(found[0].splitlines()[1])) == formats.DECISION
+    assert formats.number_of(json.loads(stored_decisions[0].splitlines()[1])) == formats.DECISION
 
 
 @pytest.mark.parametrize("back", ["the same file", "the same properties"])
@@ -301,11 +301,11 @@ def test_the_spelling_of_keys_of_one_field_is_noted(tmp_path: Path, version: int
     set_properties(tmp_path, **{key.COMPLEX_KEY_ENCODING: None})
     spelled = rows_of(tmp_path, "_hoodie_record_key")
 
-    done = change(tmp_path, 17 - version)
+    result = change(tmp_path, 17 - version)
 
     noted = "VALUE_ONLY" if version == 8 else "FIELD_PREFIXED"
     assert config_of(tmp_path).properties[key.COMPLEX_KEY_ENCODING] == noted
-    assert any("a second time" in text for text in done.warnings)
+    assert any("a second time" in text for text in result.warnings)
     write(tmp_path, [rows], settings=QUIET)
     assert rows_of(tmp_path, "_hoodie_record_key") == spelled
 

@@ -171,11 +171,12 @@ def test_bounds_are_exact(tmp_path: Path, table_type: str, block: str) -> None:
         of_rows = [one for one in records(tmp_path / "t", partition) if one["valueCount"] >= 120]
         newest = {one["columnName"]: one for one in reversed(of_rows)}
         times = newest["id"]["valueCount"] // 120
-        found = {
+        column_bounds = {
             name: (_value(one["minValue"]), _value(one["maxValue"]), one["nullCount"]) for name, one in newest.items()
         }
         plain = {
-            name: tuple(str(one) if isinstance(one, float) else one for one in said) for name, said in found.items()
+            name: tuple(str(one) if isinstance(one, float) else one for one in said)
+            for name, said in column_bounds.items()
         }
         assert "nested" not in plain
         assert {name: plain[name] for name in SPANS} == {
@@ -242,10 +243,10 @@ def test_a_widened_column_leaves_the_definition(tmp_path: Path, table_type: str)
     path = tmp_path / "t"
     table = begun(path, table_type=table_type, first=_small(1, 2, kind=pa.int32()))
 
-    done = table.upsert(_small(2, 1 << 40, kind=pa.int64()))
+    result = table.upsert(_small(2, 1 << 40, kind=pa.int64()))
 
-    assert done.metadata is not None
-    assert [warning.partition(":")[0] for warning in done.metadata.warnings] == [
+    assert result.metadata is not None
+    assert [warning.partition(":")[0] for warning in result.metadata.warnings] == [
         "partition_stats went out of use",
         "The metadata table keeps no bounds of n any more",
     ]
@@ -267,10 +268,10 @@ def test_a_new_column_has_no_bounds_until_it_is_indexed(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = begun(path, first=_small(1, 2, kind=pa.int32()))
 
-    done = table.upsert(_small(2, 3, kind=pa.int32()).append_column("more", pa.array([7, 8], pa.int64())))
+    result = table.upsert(_small(2, 3, kind=pa.int32()).append_column("more", pa.array([7, 8], pa.int64())))
 
-    assert done.metadata is not None
-    assert done.metadata.warnings == ()
+    assert result.metadata is not None
+    assert result.metadata.warnings == ()
     assert not [one for one in records(path, COLUMN_STATS) if one["columnName"] == "more"]
     assert_right(path)
     with asked_always():
@@ -355,10 +356,12 @@ def test_a_write_that_began_before_the_metadata_table_reads_the_bounds_of_its_fi
     later = table.insert(_small(4, 6, kind=pa.int64()))
     simulate(str(path), how=How(logged=[later.instant], only=(FILES, COLUMN_STATS, PARTITION_STATS)))
 
-    done = commit_write(planned, results)
+    commit_result = commit_write(planned, results)
 
-    assert done.metadata is not None
-    assert [warning.partition(":")[0] for warning in done.metadata.warnings] == ["partition_stats went out of use"]
+    assert commit_result.metadata is not None
+    assert [warning.partition(":")[0] for warning in commit_result.metadata.warnings] == [
+        "partition_stats went out of use"
+    ]
     assert open_table(open_storage(str(path))).config.metadata_partitions == (COLUMN_STATS, FILES)
     written = [one for one in records(path, COLUMN_STATS) if one["columnName"] == "n"]
     assert {one["minValue"]["Long"] for one in written} == {0, 2, 4, 6, 100, 102}
@@ -385,10 +388,10 @@ def test_a_partition_is_called_gone_only_while_no_older_write_is_pending(
         patch_seam(monkeypatch, "instants that may add files to a partition without files", frozenset())
     assert table.clean(retain=1, **{"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}).instant
 
-    done = commit_write(planned, results)
+    commit_result = commit_write(planned, results)
 
-    assert done.metadata is not None
-    assert (done.metadata.warnings == ()) is waits
+    assert commit_result.metadata is not None
+    assert (commit_result.metadata.warnings == ()) is waits
     assert bool(open_table(open_storage(str(path))).config.metadata_partitions) is waits
     assert not of_metadata(path)
     with asked_always():

@@ -106,10 +106,10 @@ def write(spark: SparkSession, job: Job) -> str:
         else:
             frame(spark, job).write.format("pyhudi").options(**options).mode("append").save(job.path)
     except Exception as error:
-        known = from_spark(error)
-        if known is None and not job.fails:
+        pyhudi_error = from_spark(error)
+        if pyhudi_error is None and not job.fails:
             raise
-        return "FAILED" if known is None else known.code
+        return "FAILED" if pyhudi_error is None else pyhudi_error.code
     return "COMMITTED"
 
 

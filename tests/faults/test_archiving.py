@@ -63,11 +63,11 @@ def test_every_step_that_fails_is_made_good_by_the_next_round(
         if state not in states:
             states.add(state)
             written(table, 1, first=6)
-            known = on_timeline(table)
-            assert known | in_archive(table) == before | known, name
+            active_instants = on_timeline(table)
+            assert active_instants | in_archive(table) == before | active_instants, name
             move(table)
             assert rows_of(table, "id") == [*ROWS, ("k6",)], name
-            assert known | before == on_timeline(table) | in_archive(table), name
+            assert active_instants | before == on_timeline(table) | in_archive(table), name
             assert_tidy(table)
         shutil.rmtree(table)
 

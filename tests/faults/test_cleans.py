@@ -65,7 +65,7 @@ def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(
     steps, raised, states = steps_taken(made, tmp_path / "count"), 0, set()
     failed = share.of(failing(steps, how))
     writes = [one.requested_time for one in instants(made).writes]
-    kept = {writes[0], *writes[-2:]}
+    retained_times = {writes[0], *writes[-2:]}
     assert len(steps) > 20
     for number in failed:
         table = copied(made, tmp_path / f"t{number}")
@@ -82,7 +82,7 @@ def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(
         states.add(state)
         run_clean(table, ONE)
 
-        assert {one[2] for one in slices_of(data_files(table))} == kept, f"step {number} ({name})"
+        assert {one[2] for one in slices_of(data_files(table))} == retained_times, f"step {number} ({name})"
         assert cleans(table) == [State.COMPLETED], f"step {number} ({name})"
         assert_whole(table)
     # What follows the completed file, and a step of a decision that is looked at again, may fail unnoticed.

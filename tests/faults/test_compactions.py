@@ -41,11 +41,13 @@ def check(table: Path, name: str) -> None:
     assert in_bases(table) == merged(table), name
     timeline = timeline_of(table)
     assert {one.state for one in timeline.instants} == {State.COMPLETED}, name
-    for one in timeline.writes:
-        if one.action == "commit":
-            body = timeline.files.read_commit(one)
+    for instant in timeline.writes:
+        if instant.action == "commit":
+            body = timeline.files.read_commit(instant)
             named = {stat.path for stats in body.partition_to_write_stats.values() for stat in stats}
-            there = {path.relative_to(table).as_posix() for path in table.rglob(f"[!.]*_{one.requested_time}.parquet")}
+            there = {
+                path.relative_to(table).as_posix() for path in table.rglob(f"[!.]*_{instant.requested_time}.parquet")
+            }
             assert there == named, name
 
 

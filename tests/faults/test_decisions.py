@@ -52,12 +52,12 @@ def test_a_commit_whose_process_died_after_its_decision_is_completed_by_the_next
     died = die_decided(tmp_path)
     assert rows_of(tmp_path, "id") == [("k0",)]
 
-    done = write(tmp_path, rows("b", "k2", value=2), settings=IMPATIENT)
+    result = write(tmp_path, rows("b", "k2", value=2), settings=IMPATIENT)
 
     assert rows_of(tmp_path, "id") == [("k0",), ("k1",), ("k2",)]
     storage = open_storage(str(tmp_path))
     times = {one.requested_time: one.completion_time for one in open_table(storage).timeline().writes}
-    assert str(times[died]) < str(times[done.instant])
+    assert str(times[died]) < str(times[result.instant])
     assert not [one for one in open_table(storage).timeline().instants if one.action == "rollback"]
     assert_whole(tmp_path)
 

@@ -34,11 +34,11 @@ EVERY = 1 << 10
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    found = Disk(tmp_path / "disk")
-    wrap_stores(monkeypatch, lambda store: FullDiskStorage(store, found))
+    limited_disk = Disk(tmp_path / "disk")
+    wrap_stores(monkeypatch, lambda store: FullDiskStorage(store, limited_disk))
     merge_in_one_thread(monkeypatch)
     patch_seam(monkeypatch, "size of the reserve on the disk", 8 << 10)
-    yield found
+    yield limited_disk
 
 
 @pytest.mark.parametrize("settings", [IMPATIENT, replace(IMPATIENT, colocated=True)], ids=["plain", "colocated"])
@@ -117,15 +117,15 @@ def test_a_rollback_on_a_full_disk_names_its_victim_before_it_deletes(
         disk.room = disk.used() + step * EVERY
         before = set(disk.folder.rglob("*.parquet"))
         held.clear()
-        done = False
+        completed = False
         with contextlib.suppress(PyHudiError):
             attempt(disk.folder, [rows(3, value=3, ts=3)], replace(IMPATIENT, colocated=True))
-            done = True
+            completed = True
         named = list((disk.folder / ".hoodie/timeline").glob("*.rollback.requested"))
         assert named or before <= set(disk.folder.rglob("*.parquet")), disk.room
         assert named or not held, "who has a reserve can name its victim"
         disk.room = None
-        state = (done, state_of(disk.folder, tmp_path / "first"))
+        state = (completed, state_of(disk.folder, tmp_path / "first"))
         if state not in states:
             states.add(state)
             write(disk.folder, rows(3, value=3, ts=3), settings=IMPATIENT)
@@ -134,7 +134,7 @@ def test_a_rollback_on_a_full_disk_names_its_victim_before_it_deletes(
             write(disk.folder, rows(3, value=3, ts=3), settings=IMPATIENT)
             assert_whole(disk.folder)
         shutil.rmtree(disk.folder)
-        if done:
+        if completed:
             assert step > 10
             return
     raise AssertionError("the write needs more room than this test gives")

@@ -23,18 +23,18 @@ ALONE = {**FAST, "hoodie.pyhudi.heartbeats.alone": True}
 
 def check_images(folder: Path, options: dict[str, Any]) -> None:
     """Assert that a living write of another process with the same numbers stays, and that a dead one goes."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, image_job.__file__, str(folder), json.dumps(options)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["beside"], told["slow"]) == (0, 0), done.stderr
+    assert process.returncode == 0, process.stderr
+    told = json.loads(process.stdout)
+    assert (told["beside"], told["slow"]) == (0, 0), process.stderr
     assert len(told["works"]) == 1, "the write at work was given up"
-    assert (told["died"], len(told["left"]), told["after"]) == (-9, 1, 0), done.stderr
+    assert (told["died"], len(told["left"]), told["after"]) == (-9, 1, 0), process.stderr
     assert told["stays"] == []
     found = arrow.read(folder / "table", ["p", "id", "value"])
     assert {(row["p"], row["id"]): row["value"] for row in found.to_pylist()} == {

@@ -144,11 +144,11 @@ def test_a_metadata_table_whose_file_aside_is_lost_goes_out_of_use(
         if damage != "deleted":
             (path / aside).write_bytes(data[:-1] if damage == "cut" else data[:-1] + b"}")
 
-    done = write_after_death(path, [parted("b", 5, value=3)], settings=QUIET)
+    result = write_after_death(path, [parted("b", 5, value=3)], settings=QUIET)
 
     assert rows_of(path, "id", "value") == [("k1", 9), ("k2", 9), ("k3", 2), ("k5", 3)]
     assert load_config(open_storage(str(path))).metadata_partitions == ()
-    assert done.metadata is None
+    assert result.metadata is None
     files = instants_of_metadata(open_table(open_storage(str(path))))
     assert not Timeline.load(files).pending, "half an instant would keep the later ones from the archive"
     assert "is gone, so these properties are set" in caplog.text

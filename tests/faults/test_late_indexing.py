@@ -95,11 +95,11 @@ def test_what_was_decided_of_an_index_does_not_come_back_once_it_is_dropped_and_
     real = module.build_partitions
 
     def building(*given: Any) -> Any:
-        done = real(*given)
+        build_result = real(*given)
         carry_out_late(path, late)
         assert names_of(path) == ((), EVERY), "readers would miss what was written since the drop"
         upsert(path, 3)
-        return done
+        return build_result
 
     patch_seam(monkeypatch, "build partitions of the metadata table", building)
     build(path)
@@ -152,10 +152,10 @@ def test_a_builder_whose_files_aside_are_lost_says_so(tmp_path: Path, monkeypatc
     real = module.build_partitions
 
     def building(*given: Any) -> Any:
-        done = real(*given)
+        build_result = real(*given)
         for aside in aside_files(path):
             (path / aside).unlink()
-        return done
+        return build_result
 
     patch_seam(monkeypatch, "build partitions of the metadata table", building)
     with pytest.raises(ConcurrentWriteError, match="given up"):

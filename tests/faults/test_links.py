@@ -87,11 +87,11 @@ def test_a_write_goes_on_beside_a_link(tmp_path: Path, spot: str, act: str) -> N
     """Whatever the folder that it leads to holds, it is not listed into, swept or deleted."""
     table, outside = make(tmp_path), tmp_path / "outside"
     link_to_a_full_folder(table / spot, outside)
-    kept = files_below(outside)
+    outside_files = files_below(outside)
     ACTS[act](table)
     upsert(table)
 
-    assert files_below(outside) == kept
+    assert files_below(outside) == outside_files
     assert rows_of(table, "id", "value") == AFTER
     assert spot in INSIDE or (table / spot).is_symlink()
 
@@ -102,12 +102,12 @@ def test_a_write_whose_way_leads_through_a_link_is_refused(tmp_path: Path, spot:
     """It would write outside of the table, and what it reads there may be anything."""
     table, outside = make(tmp_path), tmp_path / "outside"
     link_to_a_full_folder(table / spot, outside)
-    kept = files_below(outside)
+    outside_files = files_below(outside)
     for _ in range(2):
         with pytest.raises(StorageError, match=f"t/{spot} is a symbolic link.*in its place"):
             ACTS[act](table)
 
-    assert files_below(outside) == kept
+    assert files_below(outside) == outside_files
     (table / spot).unlink()
     shutil.copytree(outside, table / spot)
     for foreign in ("kept.parquet", "below", "MARKERS1", "MARKERS.type", f"{OLD}.commit"):
@@ -122,11 +122,11 @@ def test_markers_behind_a_link_are_not_taken_for_none(tmp_path: Path) -> None:
     table = make(tmp_path)
     (marked,) = (table / ".hoodie/.temp").iterdir()
     link_to_a_full_folder(marked, tmp_path / "outside")
-    kept, files = files_below(tmp_path / "outside"), set(files_below(table))
+    outside_files, files = files_below(tmp_path / "outside"), set(files_below(table))
     with pytest.raises(StorageError, match=f"{marked.name} is a symbolic link"):
         rollback(open_storage(str(table)), marked.name)
 
-    assert files_below(tmp_path / "outside") == kept
+    assert files_below(tmp_path / "outside") == outside_files
     assert {name for name in files if name.endswith(".parquet")} <= set(files_below(table))
 
 

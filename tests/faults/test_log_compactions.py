@@ -41,11 +41,11 @@ def check(table: Path, name: str) -> None:
         assert len(blocks(table, file_slice)) < 2, name
     timeline = timeline_of(table)
     assert {one.state for one in timeline.instants} <= {State.COMPLETED}, name
-    for one in timeline.writes:
-        body = timeline.files.read_commit(one)
+    for instant in timeline.writes:
+        body = timeline.files.read_commit(instant)
         if body.operation_type == "LOG_COMPACT":
             named = {stat.path for stats in body.partition_to_write_stats.values() for stat in stats}
-            there = {path.relative_to(table).as_posix() for path in table.rglob(f".*_{one.requested_time}.log.*")}
+            there = {path.relative_to(table).as_posix() for path in table.rglob(f".*_{instant.requested_time}.log.*")}
             # Markers stay where it failed as it was taking them away.
             assert {path for path in there if not path.startswith(".hoodie/")} == named, name
 

@@ -57,14 +57,14 @@ def start(folder: Path, *arguments: str, program: str = "stream_job.py") -> subp
 
 def processes_of(group: int, words: str) -> list[int]:
     """Return the processes of a group whose command has some words."""
-    found = []
+    process_ids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if os.getpgid(int(path.name)) == group and words.encode() in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
+                process_ids.append(int(path.name))
         except (OSError, ProcessLookupError):
             continue
-    return found
+    return process_ids
 
 
 def kill(program: subprocess.Popen[bytes], chance: random.Random) -> str:
@@ -118,11 +118,11 @@ def test_every_batch_is_there_once_after_kills(tmp_path: Path, kind: str, capsys
     for table in ("first", "second"):
         assert dict(rows_of(tmp_path / table, "id", "value")) == expected
         assert_whole(tmp_path / table)
-    done = history(open_storage(str(tmp_path / "first"))).to_pylist()
+    history_rows = history(open_storage(str(tmp_path / "first"))).to_pylist()
     # A kill between Spark's list of a batch's files and the plan of the batch leaves the files to the next batch.
     batches = 1 + max(int(one.name) for one in (tmp_path / "checkpoint-first" / "commits").glob("[0-9]*"))
     assert BATCHES - KILLS <= batches <= BATCHES
-    assert sum(one["operation"] == "UPSERT" and one["state"] == "COMPLETED" for one in done) == batches
+    assert sum(one["operation"] == "UPSERT" and one["state"] == "COMPLETED" for one in history_rows) == batches
 
 
 @pytest.mark.long
@@ -154,11 +154,11 @@ def test_batch_upserts_of_all_buckets_and_a_stream_both_complete(
             if program.poll() is None:
                 os.killpg(program.pid, signal.SIGKILL)
             program.wait()
-    done = {role: json.loads((tmp_path / f"{role}.json").read_text(encoding="utf-8")) for role in programs}
+    results = {role: json.loads((tmp_path / f"{role}.json").read_text(encoding="utf-8")) for role in programs}
     with capsys.disabled():
-        sys.stdout.write(f"\n{landed} files landed, {done}\n")
+        sys.stdout.write(f"\n{landed} files landed, {results}\n")
 
-    batches, upserts, last = done["stream"]["batches"], done["batches"]["upserts"], done["batches"]["last"]
+    batches, upserts, last = results["stream"]["batches"], results["batches"]["upserts"], results["batches"]["last"]
     expected |= {f"b{number}": last for number in range(OWN)}
     expected |= {key: max(expected[key], last) for key in (f"h{number}" for number in range(SHARED))}
     assert dict(rows_of(tmp_path / "table", "id", "value")) == expected

@@ -170,10 +170,10 @@ def decided(path: Path) -> Decision:
     """Let a process die right after the decision of a compaction; return the decision."""
     with nothing_is_carried_out(Killed()), pytest.raises(Killed):
         upkept(open_storage(str(path)))
-    found = decisions.newest(open_storage(str(path)))
-    assert found is not None
-    assert found.kind == DecisionKind.TAKE_STEPS
-    return found
+    decision = decisions.newest(open_storage(str(path)))
+    assert decision is not None
+    assert decision.kind == DecisionKind.TAKE_STEPS
+    return decision
 
 
 def test_a_decision_that_others_carried_out_long_ago_brings_nothing_back(first: Path, tmp_path: Path) -> None:

@@ -164,13 +164,15 @@ def below(image: Image) -> Image:
 
 def states_of(image: Image) -> dict[str, set[str]]:
     """Return the states of each instant on the timeline; "completed" for any completed one."""
-    found: dict[str, set[str]] = {}
+    states_by_time: dict[str, set[str]] = {}
     for name in image:
         match = INSTANT.fullmatch(name)
         if match is not None:
             state = match["rest"].rpartition(".")[2]
-            found.setdefault(match["time"], set()).add(state if state in {"requested", "inflight"} else "completed")
-    return found
+            states_by_time.setdefault(match["time"], set()).add(
+                state if state in {"requested", "inflight"} else "completed"
+            )
+    return states_by_time
 
 
 def assert_in_order(cut: Cut, needs: frozenset[str]) -> None:
@@ -195,11 +197,11 @@ def assert_in_order(cut: Cut, needs: frozenset[str]) -> None:
 
 def after_the_boot(image: Image) -> Image:
     """Return an image with the processes of another boot than this one."""
-    found = dict(image)
+    rebooted_image = dict(image)
     for name, data in image.items():
         if data and name.endswith("/owner.json") and data.startswith(b"{") and data.endswith(b"}"):
-            found[name] = json.dumps({**json.loads(data), "boot_id": "of another boot"}).encode()
-    return found
+            rebooted_image[name] = json.dumps({**json.loads(data), "boot_id": "of another boot"}).encode()
+    return rebooted_image
 
 
 def check(cut: Cut, work: Work, place: Path) -> None:

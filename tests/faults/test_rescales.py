@@ -95,12 +95,14 @@ def test_a_rescale_that_sleeps_at_any_step_while_others_take_it_for_dead(
             attempt_rescale(table, stop)
         name = f"step {number} ({stop.name_of(number)})"
         check_rule(table, name)
-        found = rows_of(table, "id", "value")
+        stored_rows = rows_of(table, "id", "value")
         slept = len(stop.steps) >= number
-        assert found == sorted([("k1", 91 if slept else 11), ("k2", 2), ("k3", 3), ("k4", 4)] + slept * [("k9", 99)])
+        assert stored_rows == sorted(
+            [("k1", 91 if slept else 11), ("k2", 2), ("k3", 3), ("k4", 4)] + slept * [("k9", 99)]
+        )
         assert numbers(table).unknown == "", name
         write(table, rows(("k2", "a", 9, 22)), settings=WRITES)
-        assert len(rows_of(table, "id")) == len(found), name
+        assert len(rows_of(table, "id")) == len(stored_rows), name
         assert_whole(table, deep=True, tolerated=())
         shutil.rmtree(table)
 

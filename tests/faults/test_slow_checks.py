@@ -45,20 +45,20 @@ def test_a_check_of_many_seconds_beside_ten_commits_a_second_ends(
 
     def slow(*known: Any) -> Any:
         _, _, _, instant_time, theirs, _ = known
-        found = find(*known)
+        added_key = find(*known)
         if instant_time == result.instant_time:
             looked.append(set(theirs))
             for _ in range(len(theirs) // 2):
                 commit_next(waiting)
-        return found
+        return added_key
 
     patch_seam(monkeypatch, "find a key that another commit added", slow)
     commit_write(mine, [result])
 
     assert [len(one) for one in looked] == [20, 10, 5, 2, 1]
     assert len(set().union(*looked)) == sum(map(len, looked))
-    for one, _ in waiting:
-        abort_write(one)
+    for write_plan, _ in waiting:
+        abort_write(write_plan)
     assert len(rows_of(tmp_path, "id")) == 1 + 1 + 38
     assert_healthy(tmp_path)
 
@@ -70,10 +70,10 @@ def test_a_key_that_a_commit_adds_during_the_check_is_found(tmp_path: Path, monk
     find = read_seam("find a key that another commit added")
 
     def slow(*known: Any) -> Any:
-        found = find(*known)
+        added_key = find(*known)
         if known[3] == result.instant_time and waiting:
             commit_next(waiting)
-        return found
+        return added_key
 
     patch_seam(monkeypatch, "find a key that another commit added", slow)
     with pytest.raises(CommitConflictError, match="record key 'k5'"):

@@ -90,17 +90,17 @@ def test_a_writer_that_comes_at_any_step_of_a_sort_is_not_undone(
     made: Callable[[str], Path], tmp_path: Path, share: Share, kind: str
 ) -> None:
     """Where it changes a file group that the sort in place rewrites, one of the two gives way, and nothing is lost."""
-    kept: list[str] = []
+    committed_tables: list[str] = []
 
     def writer(table: Path) -> None:
         with contextlib.suppress(RetryError):
             write(table, rows(("k1", "a", 30, 31)), settings=WRITE)
-            kept.append(str(table))
+            committed_tables.append(str(table))
 
     ends = Ends(SORT, made(kind))
     for table, name in SORT.stopped(made(kind), tmp_path, share, writer):
         found = dict(merged(table, "id", "value"))
-        assert found["k1"] == (31 if str(table) in kept else 9 if kind == "cow" else 1), name
+        assert found["k1"] == (31 if str(table) in committed_tables else 9 if kind == "cow" else 1), name
         assert {key: found[key] for key in ("k2", "k3", "k5")} == {"k2": 8, "k3": 7, "k5": 3}, name
         ends.check(table, name)
-    assert kept
+    assert committed_tables

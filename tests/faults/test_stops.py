@@ -42,10 +42,10 @@ COLOCATED = replace(IMPATIENT, colocated=True)
 
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stop]:
-    found = Stop()
-    wrap_stores(monkeypatch, lambda store: FaultyStorage(store, found))
+    shared_stop = Stop()
+    wrap_stores(monkeypatch, lambda store: FaultyStorage(store, shared_stop))
     merge_in_one_thread(monkeypatch)
-    yield found
+    yield shared_stop
 
 
 def others(table: Path, said: list[str]) -> None:
@@ -287,7 +287,7 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
 ) -> None:
     """The write slept before it was on the timeline; then it makes its files, and completes: whole, or not at all."""
     patch_seam(monkeypatch, "wait for the first attempt of a task", 0.0)
-    done, at, sweeping = set(), 0, Stop()
+    outcomes, at, sweeping = set(), 0, Stop()
     write(tmp_path / "first", rows("a", "k0", value=0), table=TABLE)
     while len(sweeping.steps) >= at:
         at += 1
@@ -319,8 +319,8 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
         name = f"step {at} ({sweeping.name_of(at)})"
         check(table, said, name)
         check_next(table, said, name)
-        done.update(said)
-    assert done
+        outcomes.update(said)
+    assert outcomes
 
 
 def test_an_abort_takes_files_along_whose_markers_a_late_sweep_took(tmp_path: Path) -> None:

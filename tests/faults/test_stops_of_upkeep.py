@@ -69,13 +69,13 @@ def test_who_stops_at_any_step_while_another_does_the_same_and_writes(
         written = [("a", "k91", 9), ("a", "k92", 9)] if slept else []
         # Who had not decided yet goes back to a moment before the others' writes, as if asked after them.
         may_be = [sorted([*life.contents[end], *rows]) for rows in ([written, []] if act is go_back else [written])]
-        found = content(table)
-        assert found in may_be, name
+        stored_rows = content(table)
+        assert stored_rows in may_be, name
         state = state_of(table, life.path)
         if state not in states:
             states.add(state)
             write(table, parted("b", 93, value=9))
-            assert content(table) == sorted([*found, ("b", "k93", 9)]), name
+            assert content(table) == sorted([*stored_rows, ("b", "k93", 9)]), name
             assert_whole(table)
         shutil.rmtree(table)
         if not slept:

@@ -120,12 +120,12 @@ class Release:
         self._stream.flush()
         line = self._stream.readline()
         assert line, f"the {self.name} release ended at {do}"
-        found = json.loads(line)
-        if found == DIED:
+        answer = json.loads(line)
+        if answer == DIED:
             raise DiedError(do)
-        if "error" in found:
-            raise RefusedError(found["error"], found["text"])
-        return found["returned"]
+        if "error" in answer:
+            raise RefusedError(answer["error"], answer["text"])
+        return answer["returned"]
 
     def dies(self, do: str, *, after: int = 0, **given: Any) -> None:
         """Have the process die between a decision and what it decides, then start another one."""
@@ -466,14 +466,14 @@ def test_releases_write_at_once_and_die(tmp_path: Path, origins: Origins, table_
                 failed.append(error)
 
         threads = [threading.Thread(target=work, args=(one, number)) for number, one in enumerate(both, 1)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join(PATIENCE_S * 4)
+        for writer in threads:
+            writer.start()
+        for writer in threads:
+            writer.join(PATIENCE_S * 4)
         assert not failed, failed
         model = Model()
         keep(model, *rows("a", 0, value=1), *rows("a", 1, 2, value=10), *rows("b", 1, value=1))
-        for one in both:
-            one.write(*rows("b", 1, value=1), patient=False)
+        for writer in both:
+            writer.write(*rows("b", 1, value=1), patient=False)
         check(model, *both)
     assert_whole(path)

@@ -135,11 +135,11 @@ PAIRS = [
 @some_on_s3("pair", PAIRS, 6)
 def test_who_wins_where_one_replaces_and_another_writes(anywhere: Place, pair: tuple[str, str, str, str, bool]) -> None:
     """The later commit fails if the earlier one changed a file group of its own, or a partition that it replaces."""
-    mine, there, theirs, where, both = pair
+    mine, my_partition, theirs, where, both = pair
     table = below(anywhere, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k1", value=1)], table=TABLE)
     first, second = plan(table, SCHEMA, operation=mine), plan(table, SCHEMA, operation=theirs)
-    result = task(first, rows(there, "k1", value=2), 0)
+    result = task(first, rows(my_partition, "k1", value=2), 0)
     commit_write(second, [task(second, rows(where, "k1", value=3), 1)])
     if both:
         commit_write(first, [result])
@@ -375,10 +375,10 @@ def test_many_writers_at_once_lose_no_committed_row(place: Place) -> None:
         carry_out(plan(table, SCHEMA), [rows("a", f"k{number}", value=number)])
         return number
 
-    done = completed(at_once(8, upsert))
+    committed_numbers = completed(at_once(8, upsert))
 
-    assert rows_of(table, "id") == sorted([("k0",), *((f"k{number}",) for number in done)])
-    assert done
+    assert rows_of(table, "id") == sorted([("k0",), *((f"k{number}",) for number in committed_numbers)])
+    assert committed_numbers
     assert_whole(table)
 
 
@@ -457,8 +457,8 @@ def test_many_writers_at_once_add_no_key_twice(place: Place) -> None:
         carry_out(plan(table, SCHEMA, settings=APART), [looked_up(99, number, value=number)])
         return number
 
-    done = completed(at_once(6, upsert))
+    committed_numbers = completed(at_once(6, upsert))
 
-    assert rows_of(table, "id") == sorted([("k0",), ("k99",), *((f"k{number}",) for number in done)])
-    assert done
+    assert rows_of(table, "id") == sorted([("k0",), ("k99",), *((f"k{number}",) for number in committed_numbers)])
+    assert committed_numbers
     assert_whole(table)

@@ -80,12 +80,12 @@ class Both:
     def check(self) -> None:
         """Hold all readers against the dict, and the table's files against the format."""
         wanted = sorted(("ab"[int(key[1:]) % 2], key, *self.held[key]) for key in self.held)
-        found = {
+        rows_by_reader = {
             "Apache Hudi": self.apache.read(self.path),
             "pyhudi": read_without_spark(self.path),
             "hudi-rs": read_hudi_rs(self.path),
         }
-        for reader, rows in found.items():
+        for reader, rows in rows_by_reader.items():
             assert tuples(rows) == wanted, reader
         assert errors(self.path) == []
 

@@ -144,14 +144,16 @@ class Server:
         builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
         archive = builder.setConf(conf).setBasePath(table).build().getArchivedTimeline()
         archive.loadCompletedInstantDetailsInMemory()
-        found = {}
+        archived_bodies = {}
         for instant in archive.getInstants():
             if instant.isCompleted():
                 # The method that returns the time has another name in each release.
                 time = instant.toString().lstrip("[").partition("__")[0]
                 body = archive.getInstantDetails(instant)
-                found[f"{time}.{instant.getAction()}"] = bytes(body.get()).decode() if body.isPresent() else None
-        return found
+                archived_bodies[f"{time}.{instant.getAction()}"] = (
+                    bytes(body.get()).decode() if body.isPresent() else None
+                )
+        return archived_bodies
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one statement and return its rows; values that JSON lacks become text."""

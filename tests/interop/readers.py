@@ -50,21 +50,21 @@ class Readers:
             by_spark: Whether pyhudi reads through Spark; else as Spark's tasks do, in a hundredth of the time.
         """
         ours = read_pyhudi(self.spark, table) if by_spark else read_without_spark(table)
-        found = {"pyhudi": ours, "Apache Hudi": self.by_apache(table, scenario)}
+        snapshots = {"pyhudi": ours, "Apache Hudi": self.by_apache(table, scenario)}
         if scenario.hudi_rs_fails is None:
-            found["hudi-rs"] = read_hudi_rs(table)
+            snapshots["hudi-rs"] = read_hudi_rs(table)
         else:
             with pytest.raises(BaseException, match=scenario.hudi_rs_fails):  # a panic is no Exception
                 read_hudi_rs(table)
-        return found
+        return snapshots
 
     def check(self, table: Path, model: Model, *, by_spark: bool = True) -> None:
         """Hold every reader against the model, and the readers against each other on what each writer invents."""
-        found = self.all_of(table, model.scenario, by_spark=by_spark)
-        for reader, content in found.items():
+        snapshots = self.all_of(table, model.scenario, by_spark=by_spark)
+        for reader, content in snapshots.items():
             assert content.column_names[: len(META)] == META, reader
             assert set(content.column_names) == {*META, *model.scenario.schema.names}, reader
-        rows = {reader: as_rows(content) for reader, content in found.items()}
+        rows = {reader: as_rows(content) for reader, content in snapshots.items()}
         for reader, theirs in rows.items():
             difference = _difference(without_file_names(theirs), model.expected())
             assert not difference, f"{reader} differs from the model:\n{difference}"

@@ -75,11 +75,11 @@ class Scenario:
     @property
     def theirs(self) -> dict[str, str]:
         """The options of Apache Hudi's writes to a table that it made itself."""
-        kept = {
+        metadata_options = {
             "hoodie.metadata.enable": str(self.listed or self.bounds).lower(),
             "hoodie.metadata.index.column.stats.enable": str(self.bounds).lower(),
         }
-        return {**self.table_options, **kept, BUCKETS: str(self.buckets)}
+        return {**self.table_options, **metadata_options, BUCKETS: str(self.buckets)}
 
     @property
     def table_options(self) -> dict[str, str]:

@@ -95,10 +95,10 @@ def files(table: Path) -> set[str]:
 
 def ours(table: Path, policy: str) -> CleanMetadata:
     """Clean a table, and return what the instant says."""
-    done = clean(open_storage(str(table)), SETTINGS[policy])
-    assert done.files
+    result = clean(open_storage(str(table)), SETTINGS[policy])
+    assert result.files
     timeline = instants(table)
-    [instant] = [one for one in timeline.completed if one.requested_time == done.instant]
+    [instant] = [one for one in timeline.completed if one.requested_time == result.instant]
     found = timeline.files.read_clean(instant)
     assert isinstance(found, CleanMetadata)
     return found

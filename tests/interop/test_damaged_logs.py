@@ -44,12 +44,12 @@ def shown(found: pa.Table) -> dict[str, int]:
 
 
 def check(path: Path, apache: ApacheHudi, expected: dict[str, int]) -> None:
-    for reader, found in {
+    for reader, stored_rows in {
         "pyhudi": read_without_spark(path),
         "Apache Hudi": apache.read(path),
         "hudi-rs": read_hudi_rs(path),
     }.items():
-        assert shown(found) == expected, reader
+        assert shown(stored_rows) == expected, reader
     assert errors(path) == []
 
 

@@ -71,15 +71,15 @@ class Both:
 
     def check(self, *, by_spark: bool = False, by_apache: bool = True) -> None:
         """Hold all readers against what was written, and their keys against each other."""
-        found = {
+        snapshots = {
             "pyhudi": read_pyhudi(self.spark, self.table) if by_spark else read_without_spark(self.table),
             "hudi-rs": read_hudi_rs(self.table),
         }
         if by_apache:
-            found["Apache Hudi"] = self.apache.read(self.table)
-        for reader, table in found.items():
+            snapshots["Apache Hudi"] = self.apache.read(self.table)
+        for reader, table in snapshots.items():
             assert sorted(table["id"].to_pylist()) == sorted(self.ids), reader
-        keys = {reader: sorted(table[KEY].to_pylist()) for reader, table in found.items()}
+        keys = {reader: sorted(table[KEY].to_pylist()) for reader, table in snapshots.items()}
         assert len(set(keys["pyhudi"])) == len(self.ids)
         assert all(some == keys["pyhudi"] for some in keys.values())
         assert pending(self.table) == set()

@@ -160,11 +160,11 @@ def test_apache_hudi_1_0_goes_on_in_version_8(tmp_path: Path, older: ApacheHudi)
 
 def records(path: Path, partition: str) -> dict[str, Any]:
     """Return the records of a partition of the metadata table by key; of files in the order of their names."""
-    found = {record["key"]: record for record in Table(path).metadata(partition).to_pylist()}
-    for record in found.values():
+    records_by_key = {record["key"]: record for record in Table(path).metadata(partition).to_pylist()}
+    for record in records_by_key.values():
         if record.get("filesystemMetadata"):
             record["filesystemMetadata"] = sorted(record["filesystemMetadata"], key=lambda file: str(file[0]))
-    return found
+    return records_by_key
 
 
 def test_each_record_of_ours_is_that_of_apache_hudi(tmp_path: Path, java: ApacheHudi) -> None:

@@ -98,14 +98,14 @@ def test_all_readers_see_a_write_that_was_at_work_behind_what_came_before_it(sha
     shared.ours("-k5 20, k6 12")
     rows = pa.Table.from_pylist(parsed("k0 20, k6 12, -k2 10, k7 30"), SCHEMA)
     late = plan(shared.path, SCHEMA, settings=replace(ROOMY, upkeep=OFF))
-    done = task(late, rows, 0)
+    late_result = task(late, rows, 0)
 
     found = join(shared.path)
     assert found.files
-    assert found.instant < done.instant_time
+    assert found.instant < late_result.instant_time
     shared.check()
 
-    commit_write(late, [done])
+    commit_write(late, [late_result])
     shared.model.apply(Step("upsert", rows.to_pylist(), 1, 0, hands=(tuple(rows.to_pylist()),)))
     shared.check()
     shared.theirs(AGAIN, **INLINE)

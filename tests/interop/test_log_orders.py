@@ -129,10 +129,10 @@ def test_each_reader_shows_the_same_winners(tmp_path: Path, apache: ApacheHudi, 
 def steps_of(kind: pa.DataType, values: list[Any]) -> list[pa.Table]:
     """Return three writes without deletes, in which each pair of values of the column ts meets."""
     base, *logs = [], [], []
-    for (one, older), (other, newer) in itertools.product(enumerate(values), repeat=2):
-        base.append((f"base {one} {other}", older, 1))
-        logs[0] += [(f"base {one} {other}", newer, 2), (f"log {one} {other}", older, 2)]
-        logs[1].append((f"log {one} {other}", newer, 3))
+    for (older_index, older), (other, newer) in itertools.product(enumerate(values), repeat=2):
+        base.append((f"base {older_index} {other}", older, 1))
+        logs[0] += [(f"base {older_index} {other}", newer, 2), (f"log {older_index} {other}", older, 2)]
+        logs[1].append((f"log {older_index} {other}", newer, 3))
     return [
         pa.table(
             {

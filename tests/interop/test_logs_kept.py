@@ -43,12 +43,12 @@ def java(apache: ApacheHudi) -> ApacheHudi:
 
 
 def test_each_undoes_and_cleans_what_the_other_appended_and_compacted(tmp_path: Path, java: ApacheHudi) -> None:
-    ours, theirs, kept = (tmp_path / name for name in ("ours", "theirs", "kept"))
+    ours, theirs, saved_table = (tmp_path / name for name in ("ours", "theirs", "kept"))
     write(ours, pa.concat_tables([parted("a", 1, 2, value=1), parted("b", 1, value=1)]), table=TABLE)
     first = content(ours)
     appended = write(ours, pa.concat_tables([parted("a", 2, 3, value=2), parted("b", 1, value=2)])).instant
     second = agreed(java, ours)
-    shutil.copytree(ours, kept)
+    shutil.copytree(ours, saved_table)
     java.write(ours, parted("a", 1, 2, value=3), OPTIONS)
     java_appended = newest(ours)
     assert agreed(java, ours) != second
@@ -65,22 +65,26 @@ def test_each_undoes_and_cleans_what_the_other_appended_and_compacted(tmp_path: 
     assert errors(ours) == errors(theirs) == []
 
     # Java cleans beside our savepoint, which names log files, and either goes back to it over compactions.
-    savepoint(open_storage(str(kept)), appended)
-    files = {one.name for one in kept.rglob("*") if appended in one.name and one.parent != kept / ".hoodie/timeline"}
+    savepoint(open_storage(str(saved_table)), appended)
+    files = {
+        one.name
+        for one in saved_table.rglob("*")
+        if appended in one.name and one.parent != saved_table / ".hoodie/timeline"
+    }
     for number in range(3):
-        java.write(kept, parted("a", 1, 2, value=20 + number), {**OPTIONS, "hoodie.compact.inline": "true"})
-    write(kept, parted("a", 3, value=30))
-    run(kept)
-    java.write(kept, parted("a", 3, value=31), OPTIONS)
-    call(java, kept, "run_clean", "retain_commits => 1")
-    assert files <= {one.name for one in kept.rglob("*")}
-    assert errors(kept) == []
+        java.write(saved_table, parted("a", 1, 2, value=20 + number), {**OPTIONS, "hoodie.compact.inline": "true"})
+    write(saved_table, parted("a", 3, value=30))
+    run(saved_table)
+    java.write(saved_table, parted("a", 3, value=31), OPTIONS)
+    call(java, saved_table, "run_clean", "retain_commits => 1")
+    assert files <= {one.name for one in saved_table.rglob("*")}
+    assert errors(saved_table) == []
     again = tmp_path / "again"
-    shutil.copytree(kept, again)
-    restore(open_storage(str(kept)), appended)
+    shutil.copytree(saved_table, again)
+    restore(open_storage(str(saved_table)), appended)
     call(java, again, "rollback_to_savepoint", f"instant_time => '{appended}'")
-    assert agreed(java, kept) == agreed(java, again) == second
-    assert errors(kept) == []
+    assert agreed(java, saved_table) == agreed(java, again) == second
+    assert errors(saved_table) == []
 
     # Our clean of what Java compacted leaves Java what it needs.
     for number in range(2):

@@ -282,7 +282,7 @@ def said(table: Path) -> dict[tuple[str, int], dict[str, Any]]:
 def differences(ours: dict[tuple[str, int], dict[str, Any]], theirs: dict[tuple[str, int], dict[str, Any]]) -> Any:
     """Return what is not the same, by file group: ours and theirs."""
     groups = {*ours, *theirs}
-    found = {
+    differences_by_group = {
         group: {
             name: (mine, other)
             for name in COUNTED
@@ -290,4 +290,4 @@ def differences(ours: dict[tuple[str, int], dict[str, Any]], theirs: dict[tuple[
         }
         for group in groups
     }
-    return {group: names for group, names in found.items() if names}
+    return {group: names for group, names in differences_by_group.items() if names}

@@ -44,10 +44,10 @@ def test_apache_hudi_reads_what_a_merge_and_an_update_wrote_and_goes_on(
     table = HudiTable(spark, str(path))
     merge = table.merge(table_of(given), "source.id = target.id").when_matched_delete("source.v < target.v")
     set_all = {"id": "translate(target.id, 'abf', 'bae')", **{name: f"source.{name}" for name in ("p", "ts", "v")}}
-    done = merge.when_matched_update(set_all).when_not_matched_insert_all("source.v > 0").execute()
+    merge_result = merge.when_matched_update(set_all).when_not_matched_insert_all("source.v > 0").execute()
     moved = table.update({"p": "'z'", "v": "v * 10"}, "id = 'g'")
 
-    assert (done.inserts, done.updates, done.deletes, done.moved) == (1, 4, 2, 4)
+    assert (merge_result.inserts, merge_result.updates, merge_result.deletes, merge_result.moved) == (1, 4, 2, 4)
     assert (moved.updates, moved.moved) == (1, 1)
     changed = [("b", "x", 1, 10), ("a", "x", 1, 11), ("c", "y", 2, 12), ("e", "x", 2, 13)]
     changed += [("h", "x", 1, 14), ("g", "z", 1, 60)]

@@ -53,12 +53,12 @@ class Both:
         self.check(expected)
 
     def check(self, expected: list[tuple[str, str, str, int]]) -> None:
-        found = {
+        rows_by_reader = {
             "pyhudi": read_without_spark(self._table),
             "Apache Hudi": self._apache.read(self._table),
             "hudi-rs": read_hudi_rs(self._table),
         }
-        for reader, rows in found.items():
+        for reader, rows in rows_by_reader.items():
             # Apache Hudi's readers show the folder's value in the partition column, whatever its files hold.
             by_folder = reader == "Apache Hudi"
             columns = (rows.column(name).to_pylist() for name in (PATH, KEY, PATH if by_folder else "p", "v"))

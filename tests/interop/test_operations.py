@@ -141,12 +141,12 @@ def test_each_operation_of_either_writer_is_understood_by_the_other(
         write[turn.writer](scenario.table(rows), {OPERATION: turn.operation, **options})
         content.apply(turn.operation, rows, newest_write(table), partition)
 
-        found = {"pyhudi": read_without_spark(table)}
+        snapshots = {"pyhudi": read_without_spark(table)}
         if scenario.hudi_rs_fails is None:
-            found["hudi-rs"] = read_hudi_rs(table)
+            snapshots["hudi-rs"] = read_hudi_rs(table)
         # A row of turns of ours is one thing to Apache Hudi, which reads what its last one left.
         if turn.writer == OURS and (turn is TURNS[-1] or TURNS[version].writer == JAVA):
-            found["Apache Hudi"] = readers.by_apache(table, scenario)
-        for reader, rows_found in found.items():
+            snapshots["Apache Hudi"] = readers.by_apache(table, scenario)
+        for reader, rows_found in snapshots.items():
             assert without_file_names(as_rows(rows_found)) == content.expected(), f"{reader} after {turn}"
     assert without_file_names(as_rows(read_pyhudi(readers.spark, table))) == content.expected()

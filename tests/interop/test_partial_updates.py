@@ -131,11 +131,11 @@ def test_both_write_tables_with_a_mode(tmp_path: Path, java: ApacheHudi, told: P
     else:
         options, mode, ordered = {**OPTIONS, PARTIAL_UPDATE_MODE: told}, told, True
     table = Shared(tmp_path / "t", java, options, PartialModel(mode, ordered, logs=True, word=word, flagged=False))
-    one, other = (table.ours, table.theirs) if first == "ours" else (table.theirs, table.ours)
-    one(*((f"k{n}", "a", 10, f"first {n}", n) for n in range(6)), ("k0", "b", 10, None, None))
+    first_writer, other = (table.ours, table.theirs) if first == "ours" else (table.theirs, table.ours)
+    first_writer(*((f"k{n}", "a", 10, f"first {n}", n) for n in range(6)), ("k0", "b", 10, None, None))
     # What Apache Hudi has no option of a write for.
     options.pop(PARTIAL_UPDATE_MODE, None)
-    for write in (other, one):
+    for write in (other, first_writer):
         at = 20 if write == other else 30
         write(
             ("k0", "a", at, None, at),
@@ -148,7 +148,7 @@ def test_both_write_tables_with_a_mode(tmp_path: Path, java: ApacheHudi, told: P
         table.check(hudi_rs=False)
     table.compacted_by_them() if first == "ours" else table.compacted_by_us()
     table.check()
-    one(("k4", "a", 40, None, 1), ("k0", "b", 2, "later", 4))
+    first_writer(("k4", "a", 40, None, 1), ("k0", "b", 2, "later", 4))
     other(("k4", "a", 41, "named", None), ("k5", "a", 9, "late", None))
     table.check(hudi_rs=False)
     table.compacted_by_us() if first == "ours" else table.compacted_by_them()
@@ -217,14 +217,14 @@ def test_some_columns_are_updated_where_strings_order_or_a_marker_deletes(tmp_pa
     """Such tables get partial blocks, which Apache Hudi reads: of Avro where a string orders rows."""
     marker = {"hoodie.payload.delete.field": "name", "hoodie.payload.delete.marker": "gone"}
     fields = {"hoodie.table.ordering.fields": "name"}
-    kept, changed = ("id", "p", "ts", "name"), {"hoodie.pyhudi.partial.update": "true"}
+    given_columns, changed = ("id", "p", "ts", "name"), {"hoodie.pyhudi.partial.update": "true"}
     for number, (first, live, names) in enumerate(
         ((marker, "here", ("x", "gone", "x")), (fields, "m", ("a", "n", "m")))
     ):
         path = tmp_path / f"t{number}"
         whole = rows(*((f"k{at}", "a", 1, live, at) for at in range(4)))
         write_without_spark(path, whole, {**OPTIONS, **first})
-        some = rows(*((f"k{at}", "a", 2, text) for at, text in enumerate(names)), columns=kept)
+        some = rows(*((f"k{at}", "a", 2, text) for at, text in enumerate(names)), columns=given_columns)
         write_without_spark(path, some, {**OPTIONS, **first, **changed})
 
         expected = [("a", "k0", 2, "x", 0), ("a", "k2", 2, "x", 2), ("a", "k3", 1, "here", 3)]

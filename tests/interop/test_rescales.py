@@ -130,10 +130,10 @@ def test_a_repair_takes_back_what_rollback_to_instant_leaves_of_a_rescale(
     path, expected = tmp_path / "t", {f"k{key}": 1 for key in range(40)}
     apache.write(path, rows(*range(40), ts=1), of_type)
     write_without_spark(path, rows(0, ts=1), {BUCKETS: "4", **WITHOUT_CLEAN})
-    done = rescale(path, 8, partitions, whole_table=partitions is None)
+    rescale_result = rescale(path, 8, partitions, whole_table=partitions is None)
     storage = open_storage(str(path))
-    call(apache, path, "rollback_to_instant", f"instant_time => '{done.instant}'")
-    assert [one["instant"] for one in errors(path) if one["code"] == "RESCALE_UNDONE"] == [done.instant]
+    call(apache, path, "rollback_to_instant", f"instant_time => '{rescale_result.instant}'")
+    assert [one["instant"] for one in errors(path) if one["code"] == "RESCALE_UNDONE"] == [rescale_result.instant]
 
     # They go by the rule that is left, whatever they say, or have to say what the property says.
     number = "4" if partitions else "8"

@@ -110,9 +110,9 @@ def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(
     hudi.write(table, scenario.table(rows), theirs)
     upserted(table, model, rows)
     readers.check(table, model, by_spark=False)
-    kept = metadata_partitions(table)
+    metadata_names = metadata_partitions(table)
     wanted = {"files": scenario.listed or scenario.bounds, "column_stats": scenario.bounds}
-    assert {name: name in kept for name in wanted} == wanted
+    assert {name: name in metadata_names for name in wanted} == wanted
 
     rows = several_of_one_key(scenario)
     files = data_files(table)
@@ -124,7 +124,7 @@ def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(
 
     pyhudi.write(scenario.table(rows), {BUCKETS: str(scenario.buckets), **scenario.told})
     upserted(table, model, rows)
-    assert metadata_partitions(table) == kept
+    assert metadata_partitions(table) == metadata_names
 
     rows = [*scenario.rows(range(10, 20), 4, ts=35), *scenario.rows(range(30, 33), 4, ts=35, deleted=True)]
     write_without_spark(table, scenario.table(rows), {})

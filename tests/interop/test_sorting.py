@@ -88,14 +88,16 @@ def test_apache_hudi_sees_no_change_in_a_sort_and_goes_on(
     check_read_alike(table, apache)
 
     # Its clean takes what the sorts have replaced, and nothing else.
-    kept = {file for one in slices(table) for file in one.files}
+    slice_files = {file for one in slices(table) for file in one.files}
     apache.write(
         table,
         rows(4, 1),
         {**THEIRS, "hoodie.clean.automatic": "true", "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
         | {"hoodie.clean.fileversions.retained": "1"},
     )
-    assert {path for path in kept if not (table / path).exists()} <= {one for one in kept if "/." not in one}
+    assert {path for path in slice_files if not (table / path).exists()} <= {
+        one for one in slice_files if "/." not in one
+    }
     check_read_alike(table, apache)
 
 

@@ -25,14 +25,14 @@ def by_apache(apache: ApacheHudi, table: Path, checkpoint: Path) -> list[Row]:
 
 def by_pyhudi(spark: SparkSession, table: Path, checkpoint: Path, **options: str) -> list[Row]:
     """Return the rows that pyhudi's source reads until nothing is left."""
-    found: list[Row] = []
+    rows: list[Row] = []
 
     def take(frame: DataFrame, number: int) -> None:
-        found.extend((row.p, row.id, row.value) for row in frame.collect())
+        rows.extend((row.p, row.id, row.value) for row in frame.collect())
 
     stream = spark.readStream.format("pyhudi").options(**options).load(str(table)).writeStream.foreachBatch(take)
     stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
-    return sorted(found)
+    return sorted(rows)
 
 
 def offsets(checkpoint: Path) -> list[dict[str, object]]:

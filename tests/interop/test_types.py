@@ -44,19 +44,23 @@ def test_every_type_comes_back_as_the_page_says(tmp_path: Path, apache: ApacheHu
 
 
 def test_every_type_is_read_by_hudi_rs_as_the_page_says(tmp_path: Path) -> None:
-    for number, one in enumerate(made.STORED):
+    for number, stored_type in enumerate(made.STORED):
         columns = to_arrow(
             T.StructType(
-                [T.StructField("id", T.StringType()), T.StructField("ts", T.LongType()), T.StructField("c", one.kind)]
+                [
+                    T.StructField("id", T.StringType()),
+                    T.StructField("ts", T.LongType()),
+                    T.StructField("c", stored_type.kind),
+                ]
             )
         )
         table = tmp_path / f"t{number}"
         write(table, pa.Table.from_pylist([{"id": "a", "ts": 1}], columns), table=SETTINGS)
-        if one.hudi_rs:
-            with pytest.raises(BaseException, match=one.hudi_rs):  # a panic is no Exception
+        if stored_type.hudi_rs:
+            with pytest.raises(BaseException, match=stored_type.hudi_rs):  # a panic is no Exception
                 read_hudi_rs(table)
         else:
-            assert str(read_hudi_rs(table).schema.field("c").type) == made.arrow_type(one), one.kind
+            assert str(read_hudi_rs(table).schema.field("c").type) == made.arrow_type(stored_type), stored_type.kind
 
 
 OLD = pa.table(

@@ -56,13 +56,13 @@ class Both:
         write_without_spark(self.table, _table(rows), more)
 
     def check(self, expected: list[tuple[str, str, int]]) -> None:
-        found = {
+        rows_by_reader = {
             "pyhudi": read_without_spark(self.table),
             "Apache Hudi": self._apache.read(self.table),
             "Apache Hudi with its metadata table": self._apache.read(self.table, {"hoodie.metadata.enable": "true"}),
             "hudi-rs": read_hudi_rs(self.table),
         }
-        for reader, rows in found.items():
+        for reader, rows in rows_by_reader.items():
             columns = (rows.column(name).to_pylist() for name in (PATH, KEY, "v"))
             assert sorted(zip(*columns, strict=True)) == expected, reader
 

@@ -173,11 +173,11 @@ def test_a_text_that_is_set_without_quotes_is_refused_with_the_quotes(table: Hud
 def test_a_write_returns_what_it_was_asked_for_and_did_not_do(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable.create(spark, tmp_path / "t", "id long, p string", record_key="id", partition_by="p", buckets=1)
     with pytest.warns(PyHudiWarning):
-        done = table.upsert(
+        upserted = table.upsert(
             spark.sql("select 1L id, 'a' p"),
             **{"hoodie.clustering.inline": True, "hoodie.datasource.hive_sync.enable": True},
         )
-    assert [re.search(r"hoodie\.\S+=true", text.lower())[0] for text in done.warnings] == [  # type: ignore[index]
+    assert [re.search(r"hoodie\.\S+=true", text.lower())[0] for text in upserted.warnings] == [  # type: ignore[index]
         "hoodie.clustering.inline=true",
         "hoodie.datasource.hive_sync.enable=true",
     ]

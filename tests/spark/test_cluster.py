@@ -146,7 +146,7 @@ def run(folder: Path, python: Path) -> dict[str, object]:
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     program = [str(folder / "job.py"), str(folder), CASES.strip(), ",".join(KILLS)]
-    done = subprocess.run(
+    process = subprocess.run(
         [SPARK_HOME / "bin" / "spark-submit", "--master", "local-cluster[2,1,700]", *options, *program],
         capture_output=True,
         text=True,
@@ -162,16 +162,16 @@ def run(folder: Path, python: Path) -> dict[str, object]:
         },
         cwd=folder,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    return dict(json.loads(process.stdout.splitlines()[-1]))
 
 
 def test_writes_are_right_without_pandas_while_executors_die(tmp_path: Path, python: Path) -> None:
     """The commit looks up what tasks cannot without pandas, and says so in the log."""
-    found = run(tmp_path, python)
+    report = run(tmp_path, python)
 
-    assert (found["pandas"], found["wrong"], found["killed"]) == (False, [], len(KILLS))
-    assert found["rescaled"] == [2, 2, 2]
+    assert (report["pandas"], report["wrong"], report["killed"]) == (False, [], len(KILLS))
+    assert report["rescaled"] == [2, 2, 2]
     # Spark reads the keys of base files itself, but not those of log files; global indexes want Python for all.
     by_commit = [case for case in CASES.strip().splitlines() if case.startswith(("GLOBAL", "BLOOM many"))]
-    assert found["warned"] == by_commit
+    assert report["warned"] == by_commit

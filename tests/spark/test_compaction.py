@@ -82,10 +82,10 @@ def test_a_table_is_sorted_by_tasks_of_spark(
     )
     table.upsert(rows(spark, 5).withColumn("n", sf.expr("(id * 7) % 20")), **BY_HAND)
 
-    kept = table.sort(dry_run=True)
+    dry_sort = table.sort(dry_run=True)
     done = table.sort(by="n,id", curve="zorder")
 
-    assert (kept.file_groups, done.file_groups) == (0, 2)
+    assert (dry_sort.file_groups, done.file_groups) == (0, 2)
     assert unsorted_files(tmp_path / "t") == []
     assert table.to_df(where="n between 5 and 7").count() == 3
     assert table.validate(deep=True).count() == 0
@@ -152,13 +152,23 @@ def test_log_files_are_joined_by_tasks_of_spark_and_after_writes(spark: SparkSes
     """By `HudiTable` when asked, and after its writes and plain ones where that is due."""
     before = in_bases(table)
     planned = table.schedule_log_compaction(**{"hoodie.log.compaction.blocks.threshold": 2})
-    done = table.log_compact()
+    compaction = table.log_compact()
 
-    assert (done.instant, done.file_groups, done.log_files, done.files) == (planned.instant, 3, 6, 3)
+    assert (compaction.instant, compaction.file_groups, compaction.log_files, compaction.files) == (
+        planned.instant,
+        3,
+        6,
+        3,
+    )
     assert content(table) == [(key, min(key, 2)) for key in range(20)]
     assert in_bases(table) == before
     (row,) = table.history(limit=1).collect()
-    assert (row.instant, row.action, row.operation, row.log_files) == (done.instant, "deltacommit", "LOG_COMPACT", 3)
+    assert (row.instant, row.action, row.operation, row.log_files) == (
+        compaction.instant,
+        "deltacommit",
+        "LOG_COMPACT",
+        3,
+    )
     assert table.detail().first().read_optimized_lacks == 2
     assert table.validate(deep=True).count() == 0
 

@@ -158,14 +158,14 @@ def test_functions_of_a_column_are_understood_for_indexes_of_them(
     snapshot = open_snapshot(made)
     format_of_seconds = ("from_unixtime", ("yyyy-MM-dd HH:mm:ss",), Compare("id", "=", "1970-01-01 00:00:07"))
 
-    found = parse_condition(spark, where if isinstance(where, str) else where(), snapshot).predicates
+    predicates = parse_condition(spark, where if isinstance(where, str) else where(), snapshot).predicates
 
-    on_expressions = [one for one in found if isinstance(one, OnExpression)]
+    on_expressions = [one for one in predicates if isinstance(one, OnExpression)]
     assert [(one.function, one.arguments, one.predicate) for one in on_expressions] == (
         [format_of_seconds] if said is None else said
     )
     assert len(snapshot.slices_of_keys(on_expressions)) == len(snapshot.slices())
-    assert parse_predicates(spell_predicates(found), snapshot.schema) == found
+    assert parse_predicates(spell_predicates(predicates), snapshot.schema) == predicates
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -180,10 +180,10 @@ def test_the_rows_are_those_of_a_filter(
     where = "p = 'a' AND Name = 'new' AND id < 30"
 
     with caplog.at_level(logging.INFO, logger="pyhudi"):
-        found = table.to_df(["n"], where=where)
+        filtered = table.to_df(["n"], where=where)
 
-    assert found.columns == ["n"]
-    assert [row.n for row in found.collect()] == [100] * 10
+    assert filtered.columns == ["n"]
+    assert [row.n for row in filtered.collect()] == [100] * 10
     assert "leave out 8 of 12 file slices" in caplog.text
     assert ids(table.to_df(["id"], where=where, as_of=first)) == []
     assert ids(table.to_df(where=sf.col("n") < 2, as_of=first)) == ids(table.to_df(as_of=first).where("n < 2"))

@@ -244,7 +244,7 @@ def run(python: Path | str, folder: Path, script: str = SCRIPT, **variables: str
     here = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     (folder / "script.py").write_text(script, encoding="utf-8")
     shutil.copy(seams.__file__, folder)
-    done = subprocess.run(
+    process = subprocess.run(
         [python, "script.py", str(folder / "t"), str(folder / "plain")],
         capture_output=True,
         text=True,
@@ -253,7 +253,7 @@ def run(python: Path | str, folder: Path, script: str = SCRIPT, **variables: str
         env={**variables_without("SPARK_"), **here, **variables},
         cwd=folder,
     )
-    assert "all is well" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "all is well" in process.stdout, process.stdout[-2000:] + process.stderr[-4000:]
 
 
 @pytest.fixture(scope="module")

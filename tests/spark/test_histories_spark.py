@@ -77,10 +77,10 @@ def test_a_random_history_gives_what_the_dict_says(spark: SparkSession, tmp_path
             with pytest.raises(DuplicateKeyError):
                 write(spark, path, step)
         else:
-            done = write(spark, path, step)
+            result = write(spark, path, step)
 
-            assert done is not None
-            assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
+            assert result is not None
+            assert Counts(result.inserts, result.updates, result.deletes, result.not_found, result.dropped) == expected
 
     assert rows_of(spark.read.format("pyhudi").load(str(path))) == model.tuples()
     assert rows_of(HudiTable(spark, str(path)).to_df()) == model.tuples()

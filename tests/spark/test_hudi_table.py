@@ -278,10 +278,10 @@ def test_a_table_of_apache_hudi_needs_its_number_of_buckets_once(spark: SparkSes
 
     with pytest.raises(MissingOptionError, match=r"num\.buckets"):
         table.upsert(update)
-    done = table.upsert(update, buckets=2)
+    upserted = table.upsert(update, buckets=2)
     again = table.upsert(update)
 
-    assert (done.inserts, done.updates) == (1, 1)
+    assert (upserted.inserts, upserted.updates) == (1, 1)
     assert (again.inserts, again.updates) == (0, 2)
     assert rows(table.to_df(), "id", "n")[-2:] == [(5, 55), (6, 66)]
 

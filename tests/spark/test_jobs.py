@@ -189,7 +189,7 @@ def test_spark_submit_hands_the_exit_code_on(tmp_path: Path) -> None:
     rows = "sql:select cast(null as long) id"
     job = ["upsert", "--path", str(tmp_path / "t"), "--source", rows, "--option", "recordkey=id"]
 
-    done = subprocess.run(
+    process = subprocess.run(
         [submit, *common, *job],
         capture_output=True,
         text=True,
@@ -199,8 +199,8 @@ def test_spark_submit_hands_the_exit_code_on(tmp_path: Path) -> None:
         cwd=ROOT,
     )
 
-    assert done.returncode == 3, done.stderr[-3000:]
-    assert "PyHudiError[NULL_KEY]" in done.stderr
+    assert process.returncode == 3, process.stderr[-3000:]
+    assert "PyHudiError[NULL_KEY]" in process.stderr
 
 
 def test_the_command_makes_a_table_of_ddl(

@@ -35,11 +35,11 @@ MISSING = (None, None, None)
 
 def lines(times: int, kind: pa.DataType = INT, keys: Any = KEYS, start: int = 0) -> pa.Table:
     """Return two rows of each key in as many partitions."""
-    found = [(key, line) for key in keys for line in range(start, start + 2)]
-    line = [one for _, one in found]
+    pairs = [(key, line) for key in keys for line in range(start, start + 2)]
+    line = [one for _, one in pairs]
     return pa.table(
         {
-            "k": pa.array([key for key, _ in found], kind),
+            "k": pa.array([key for key, _ in pairs], kind),
             "line": pa.array(line, pa.int64()),
             "p": [f"p{one % 2}" for one in line],
             "n": pa.array([times * (one + 1) for one in line], pa.int64()),
@@ -83,10 +83,10 @@ def joined(left: Counter[tuple[Any, ...]], right: Counter[tuple[Any, ...]], how:
     of_left, of_right = ({pair[place] for pair in pairs} for place in (0, 1))
     if how in {"semi", "anti"}:
         return Counter(one for one in left if (one in of_left) is (how == "semi"))
-    found = [(*one, *other[1:]) for one, other in pairs]
-    found += [(*one, *MISSING) for one in left if how in {"left", "full"} and one not in of_left]
-    found += [(one[0], *MISSING, *one[1:]) for one in right if how in {"right", "full"} and one not in of_right]
-    return Counter(found)
+    joined_rows = [(*one, *other[1:]) for one, other in pairs]
+    joined_rows += [(*one, *MISSING) for one in left if how in {"left", "full"} and one not in of_left]
+    joined_rows += [(one[0], *MISSING, *one[1:]) for one in right if how in {"right", "full"} and one not in of_right]
+    return Counter(joined_rows)
 
 
 def plan(frame: DataFrame) -> str:
@@ -105,13 +105,13 @@ def test_every_kind_of_join_shows_its_rows_and_moves_none(
     logs, bases = tables["logs"], tables["bases"]
     plain = logs.to_df(meta=False), bases.to_df(meta=False)
     for how in JOINS:
-        found = bucket_join(logs, bases, "k", how, tasks=2)
+        join_result = bucket_join(logs, bases, "k", how, tasks=2)
         expected = plain[0].join(plain[1], "k", how)
 
-        assert (moves(found), plan(found).count("SortMergeJoin")) == ([], 2), how
-        assert found.columns == expected.columns
-        assert [field.dataType for field in found.schema] == [field.dataType for field in expected.schema]
-        assert held(found) == joined(rows["logs"], rows["bases"], how), how
+        assert (moves(join_result), plan(join_result).count("SortMergeJoin")) == ([], 2), how
+        assert join_result.columns == expected.columns
+        assert [field.dataType for field in join_result.schema] == [field.dataType for field in expected.schema]
+        assert held(join_result) == joined(rows["logs"], rows["bases"], how), how
     assert moves(expected)
 
 
@@ -119,10 +119,10 @@ def test_buckets_that_a_side_lacks_are_joined_without_a_broadcast(
     tables: dict[str, HudiTable], rows: dict[str, Counter[tuple[Any, ...]]]
 ) -> None:
     """Spark would put constants of a side without rows into the condition, and a join without keys is broadcast."""
-    found = bucket_join(tables["logs"], tables["nothing"], "k", "full", tasks=2)
+    join_result = bucket_join(tables["logs"], tables["nothing"], "k", "full", tasks=2)
 
-    assert moves(found) == []
-    assert held(found) == joined(rows["logs"], rows["nothing"], "full")
+    assert moves(join_result) == []
+    assert held(join_result) == joined(rows["logs"], rows["nothing"], "full")
 
 
 def test_groups_of_buckets_are_tasks_of_their_own(spark: SparkSession, tables: dict[str, HudiTable]) -> None:
@@ -131,7 +131,7 @@ def test_groups_of_buckets_are_tasks_of_their_own(spark: SparkSession, tables: d
     first = logs.history().orderBy("instant").first().instant
     before = TableRows(logs, as_of=first)
     of_eight = TableRows(logs, where="p = 'p0'")
-    for found, number in (
+    for frame, number in (
         (bucket_join(logs, bases, "k", "full", tasks=9), 2),
         (bucket_join(logs, nothing, "k", tasks=9), 4),
         (bucket_join(logs, nothing, "k", tasks=1), 1),
@@ -139,7 +139,7 @@ def test_groups_of_buckets_are_tasks_of_their_own(spark: SparkSession, tables: d
         (bucket_agg(of_eight, "k", sf.count("*"), tasks=9), 8),
         (bucket_agg(of_eight, "k", sf.count("*")), 2 * spark.sparkContext.defaultParallelism),
     ):
-        assert found.rdd.getNumPartitions() == number
+        assert frame.rdd.getNumPartitions() == number
 
 
 def test_columns_of_other_names_columns_rows_and_moments_are_chosen(tables: dict[str, HudiTable]) -> None:
@@ -149,13 +149,13 @@ def test_columns_of_other_names_columns_rows_and_moments_are_chosen(tables: dict
     left = logs.to_df(["k", "n"], where="n > 1 AND p <> 'p0'")
     right = bases.to_df(["line", "k", "_hoodie_record_key"], where={"line": [1]})
     expected = left.join(right, left.k == right.k, "full")
-    found = bucket_join(some, other, {"k": "k"}, "full_outer", tasks=2)
+    join_result = bucket_join(some, other, {"k": "k"}, "full_outer", tasks=2)
     first = logs.history().orderBy("instant").first().instant
     # Before the rescale against after it.
     again = bucket_join(TableRows(logs, "k,line,n", as_of=first), TableRows(logs, "k,line,n"), ["k", "line"], tasks=2)
 
-    assert found.columns == expected.columns
-    assert (held(found), moves(found)) == (held(expected), [])
+    assert join_result.columns == expected.columns
+    assert (held(join_result), moves(join_result)) == (held(expected), [])
     assert held(again) == Counter(
         (key, line, line + 1, (100 if key in range(3) else 1) * (line + 1)) for key in range(9) for line in range(2)
     )
@@ -164,10 +164,10 @@ def test_columns_of_other_names_columns_rows_and_moments_are_chosen(tables: dict
 def test_both_sides_stay_at_the_moment_of_the_call(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "t", lines(1, keys=[1, 2]), table=settings(2, "MERGE_ON_READ"))
     table = HudiTable(spark, tmp_path / "t")
-    found = bucket_join(table, TableRows(table, ["k", "line", "n"]), ["k", "line"], tasks=1)
+    join_result = bucket_join(table, TableRows(table, ["k", "line", "n"]), ["k", "line"], tasks=1)
     write(tmp_path / "t", lines(50, keys=[1, 2, 3]))
 
-    assert sorted(row[-1] for row in found.collect()) == [1, 1, 2, 2]
+    assert sorted(row[-1] for row in join_result.collect()) == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("way", ["tasks that are told", "data source"])
@@ -184,13 +184,13 @@ def test_sides_that_spark_takes_for_too_large_are_joined_all_the_same(
     logs, bases = tables["logs"], tables["bases"]
     frames = [one.to_df(meta=False).coalesce(1).hint("merge") for one in (logs, bases)]
     with said(spark, {LIMIT: "2k"}):
-        found = bucket_join(logs, bases, "k", "full", tasks=1)
+        join_result = bucket_join(logs, bases, "k", "full", tasks=1)
         again = bucket_join(TableRows(bases, meta=True), TableRows(bases, "k"), "k", "semi", tasks=1)
 
         assert "Exchange" in plan(frames[0].join(frames[1], "k"))
-        assert ("BatchScan" in plan(found)) is (way == "data source")
-        assert (moves(found), moves(again)) == ([], [])
-        assert held(found) == joined(rows["logs"], rows["bases"], "full")
+        assert ("BatchScan" in plan(join_result)) is (way == "data source")
+        assert (moves(join_result), moves(again)) == ([], [])
+        assert held(join_result) == joined(rows["logs"], rows["bases"], "full")
         # Nor does it take what is joined for smaller than it has to.
         size = again._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
         assert 200 < int(str(size)) <= 2048
@@ -199,10 +199,10 @@ def test_sides_that_spark_takes_for_too_large_are_joined_all_the_same(
 def test_aggregates_by_bucket_are_those_of_the_rows_and_move_none(
     tables: dict[str, HudiTable], rows: dict[str, Counter[tuple[Any, ...]]]
 ) -> None:
-    found = bucket_agg(tables["logs"], "k", sf.sum("n").alias("n"), sf.countDistinct("p"), tasks=2)
+    aggregates = bucket_agg(tables["logs"], "k", sf.sum("n").alias("n"), sf.countDistinct("p"), tasks=2)
 
-    assert moves(found) == []
-    assert held(found) == Counter(
+    assert moves(aggregates) == []
+    assert held(aggregates) == Counter(
         (key, sum(row[3] for row in rows["logs"] if row[0] == key), 2) for key in {row[0] for row in rows["logs"]}
     )
 

@@ -60,20 +60,20 @@ def one_task(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each write so far was carried out in this process."""
-    found: list[bool] = []
+    local_flags: list[bool] = []
     write = read_seam("write few rows without tasks")
 
     def noted(*args: Any) -> CommitResult | None:
         try:
-            done: CommitResult | None = write(*args)
+            result: CommitResult | None = write(*args)
         except BaseException:
-            found.append(True)
+            local_flags.append(True)
             raise
-        found.append(done is not None)
-        return done
+        local_flags.append(result is not None)
+        return result
 
     patch_seam(monkeypatch, "write few rows without tasks", noted)
-    return found
+    return local_flags
 
 
 def rows(*keys: object, n: int = 1, ts: int = 1) -> pa.Table:
@@ -265,10 +265,10 @@ def test_both_ways_leave_the_same_table(spark: SparkSession, tmp_path: Path, ter
     for number, (name, call) in enumerate(CALLS.items()):
         made = {way: table(spark, tmp_path / way / f"t{number}", **INDEXES[terms]) for way in ("auto", "never")}
         told = {}
-        for way, one in made.items():
+        for way, hudi_table in made.items():
             for keys in ((1, 2, 3), (3, 4)):
-                one.upsert(rows(*keys))
-            told[way] = _result(call(one, {LOCAL: way}), one.path)
+                hudi_table.upsert(rows(*keys))
+            told[way] = _result(call(hudi_table, {LOCAL: way}), hudi_table.path)
         assert told["auto"] == told["never"], name
         assert _told(made["auto"]) == _told(made["never"]), name
         assert shown(made["auto"]) == shown(made["never"]), name
@@ -329,16 +329,16 @@ def test_what_touches_much_takes_a_job(
     spark: SparkSession, tmp_path: Path, here: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, looked_up = table(spark, tmp_path / "t"), table(spark, tmp_path / "l", index="GLOBAL_SIMPLE", buckets=None)
-    for one in (made, looked_up):
-        one.upsert(rows(*range(9)))
+    for hudi_table in (made, looked_up):
+        hudi_table.upsert(rows(*range(9)))
     patch_seam(monkeypatch, "most bytes of files of a write that needs no tasks", 10)
-    for one in (made, looked_up):
-        one.upsert(rows(1))
+    for hudi_table in (made, looked_up):
+        hudi_table.upsert(rows(1))
     made.insert_overwrite(rows(1))
     patch_seam(monkeypatch, "most bytes of files of a write that needs no tasks", 1 << 20)
     patch_seam(monkeypatch, "most file groups of a write that needs no tasks", 0)
-    for one in (made, looked_up):
-        one.upsert(rows(1))
+    for hudi_table in (made, looked_up):
+        hudi_table.upsert(rows(1))
 
     assert here == [True, True, False, False, True, False, False]
 
@@ -457,7 +457,7 @@ def test_the_write_of_a_killed_driver_is_rolled_back(spark: SparkSession, tmp_pa
     made.upsert(rows(1))
 
     tests = str(Path(__file__).parents[1])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", DYING, made.path],
         cwd=tests,
         capture_output=True,
@@ -466,7 +466,7 @@ def test_the_write_of_a_killed_driver_is_rolled_back(spark: SparkSession, tmp_pa
         check=False,
     )
 
-    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    assert process.returncode == -signal.SIGKILL, process.stderr[-2000:]
     assert activity(made._storage).column("phase").to_pylist() == ["committing"]
     made.upsert(rows(2))
     assert activity(made._storage).num_rows == 0

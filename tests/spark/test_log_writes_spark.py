@@ -88,16 +88,16 @@ def test_rows_leave_columns_to_older_ones(spark: SparkSession, tmp_path: Path) -
         named = {"record_key": "id", "partition_by": "p", "order_by": "ts", "index": index}
         table = HudiTable.create(spark, path, rows, table_type="MERGE_ON_READ", **named)
         table.upsert(rows)
-        done = table.upsert(changes, partial=True, **{PLACE: "always"})
+        upserted = table.upsert(changes, partial=True, **{PLACE: "always"})
         later.write.format("pyhudi").option("hoodie.pyhudi.partial.update", "true").mode("append").save(path)
         with pytest.raises(KeyNotFoundError, match="'41'"):
             table.upsert(spark.range(41, 42).selectExpr("id", "id % 2 p", "2L ts", "id n"), partial=True)
 
-        assert (done.inserts, done.updates) == (0, 20)
+        assert (upserted.inserts, upserted.updates) == (0, 20)
         assert rows_of(path, "id", "n", "name") == [
             (n, -n if n % 2 == 0 else n, "first" if n % 4 else "later") for n in range(40)
         ]
-        assert (done.log_files > 0, done.files) == (True, 0)
+        assert (upserted.log_files > 0, upserted.files) == (True, 0)
 
     path = str(tmp_path / "mode")
     table = HudiTable.create(spark, path, rows, record_key="id", order_by="ts", partial_update_mode="IGNORE_DEFAULTS")

@@ -34,15 +34,15 @@ def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) 
 
     The line about a new table comes to everybody.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=HANGS_S, check=False
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = [line[line.index("{") :] for line in done.stderr.splitlines() if '{"event": ' in line]
+    assert process.returncode == 0, process.stderr[-2000:]
+    lines = [line[line.index("{") :] for line in process.stderr.splitlines() if '{"event": ' in line]
     told = [json.loads(line) for line in lines]
-    here = [line for line in done.stderr.splitlines() if line.startswith("here ")]
+    here = [line for line in process.stderr.splitlines() if line.startswith("here ")]
 
-    new = [line for line in done.stderr.splitlines() if "INFO pyhudi: The new table " in line]
+    new = [line for line in process.stderr.splitlines() if "INFO pyhudi: The new table " in line]
     assert [line.rpartition(" with ")[2] for line in new] == [
         "2 buckets for each table, until a rescale.",
         "8 buckets, the number where none is given, for each table, until a rescale.",

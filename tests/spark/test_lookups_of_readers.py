@@ -61,10 +61,10 @@ def test_the_rows_with_some_values_are_those_of_a_filter(spark: SparkSession, bl
     wanted = {name: {given} if isinstance(given, str) else set(given) for name, given in where.items()}
     expected = [row for row in every if all(row[name] in values for name, values in wanted.items())]
 
-    found = table.to_df(where=where)
+    filtered = table.to_df(where=where)
 
-    assert found.columns == table.to_df().columns
-    assert rows(found) == sorted((row["p"], row["id"], row["name"]) for row in expected)
+    assert filtered.columns == table.to_df().columns
+    assert rows(filtered) == sorted((row["p"], row["id"], row["name"]) for row in expected)
     assert {row[:2] for row in rows(table.to_df(where=where, read_optimized=True))} <= of_bases
     names = table.to_df(["name"], where=where)
     assert names.columns == ["name"]

@@ -96,8 +96,8 @@ def test_the_call_finds_the_instant_whose_heartbeat_it_touches(
 
     patch_seam(monkeypatch, "sign of life of a call", touch)
     table = HudiTable.create(spark, tmp_path / "t", SCHEMA, record_key="id", buckets=1)
-    done = table.upsert(spark.createDataFrame([("k", 0, 0)], SCHEMA), **{INTERVAL: 20})
+    upserted = table.upsert(spark.createDataFrame([("k", 0, 0)], SCHEMA), **{INTERVAL: 20})
 
     assert beats
-    assert WriteNotes(open_storage(str(tmp_path / "t")), beats[0].key).newest() == done.instant
+    assert WriteNotes(open_storage(str(tmp_path / "t")), beats[0].key).newest() == upserted.instant
     assert not list((tmp_path / "t" / ".hoodie" / ".heartbeat").glob("*"))

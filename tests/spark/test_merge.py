@@ -55,10 +55,10 @@ def test_clauses_are_asked_in_their_order_and_the_first_that_holds_counts(
         .when_not_matched_by_source_update({"n": "target.n * 100"}, "target.id = 4")
         .when_not_matched_by_source_delete()
     )
-    done = merge.execute()
+    merge_result = merge.execute()
 
-    assert counts(done) == (1, 2, 1, 0)
-    assert (done.operation, done.instant) == ("UPSERT", table.last_commit().instant)
+    assert counts(merge_result) == (1, 2, 1, 0)
+    assert (merge_result.operation, merge_result.instant) == ("UPSERT", table.last_commit().instant)
     assert rows(table) == [
         (1, "a", 5, 11, "x"),
         (3, "b", 5, 3, "three"),
@@ -96,7 +96,7 @@ def test_rows_move_and_swap_their_keys_in_one_instant(spark: SparkSession, tmp_p
         (4, "b", 9, 40, "gone"),
         (9, "d", 9, 90, "new"),
     ]
-    done = (
+    merge_result = (
         table.merge(frame(spark, given), "source.id = target.id")
         .when_matched_delete("source.t = 'gone'")
         .when_matched_update({"id": "3 - target.id", "ts": "source.ts", "n": "source.n"}, "source.id < 3")
@@ -108,8 +108,8 @@ def test_rows_move_and_swap_their_keys_in_one_instant(spark: SparkSession, tmp_p
     expected = [(1, "a", 9, 20, "two"), (2, "a", 9, 10, "one"), (3, "c", 9, 30, "z"), (9, "d", 9, 90, "new")]
     moves = 2 if shape == "later row wins, no partitions" else 3
     assert rows(table) == expected
-    assert counts(done) == (1, 3, 1, moves)
-    assert counts(table.last_commit()) == counts(done)
+    assert counts(merge_result) == (1, 3, 1, moves)
+    assert counts(table.last_commit()) == counts(merge_result)
     if "two ordering fields" not in shape:  # which hudi-rs does not read
         assert rows_by_hudi_rs(Path(table.path), *NAMES) == expected
     assert len(table.history().where("operation = 'UPSERT'").collect()) == 2
@@ -147,14 +147,14 @@ def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
     spark: SparkSession, table: HudiTable
 ) -> None:
     given = frame(spark, [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y"), (2, "a", 7, 1, "x"), (2, "a", 7, 2, "y")])
-    done = (
+    merge_result = (
         table.merge(given)
         .when_matched_delete("source.id = 1")
         .when_matched_update({"t": "source.t"}, "source.n = 2")
         .execute()
     )
 
-    assert counts(done) == (0, 1, 1, 0)
+    assert counts(merge_result) == (0, 1, 1, 0)
     assert rows(table) == [(2, "a", 5, 2, "y"), *START[2:]]
 
 
@@ -197,14 +197,14 @@ def test_an_insert_that_a_delete_in_log_files_outdoes_is_left_out_and_counted(
     table.delete("id in (2, 4)")
     new = frame(spark, [(2, "a", 3, 9, "back"), (4, "b", 9, 9, "back"), (8, "b", 1, 9, "new")])
 
-    done = table.merge(new).when_not_matched_insert_all().execute()
-    assert (done.inserts, done.dropped) == (2, 1)
+    merge_result = table.merge(new).when_not_matched_insert_all().execute()
+    assert (merge_result.inserts, merge_result.dropped) == (2, 1)
     assert [row[0] for row in rows(table)] == [1, 3, 4, 8]
     with pytest.raises(OlderRowError, match="record key '2', which was deleted with a greater ordering value"):
         table.update({"id": 2, "ts": 3}, "id = 8")
     table.compact()
-    done = table.merge(new).when_not_matched_insert_all().execute()
-    assert (done.inserts, done.dropped) == (1, 0)
+    merge_result = table.merge(new).when_not_matched_insert_all().execute()
+    assert (merge_result.inserts, merge_result.dropped) == (1, 0)
     assert [row[0] for row in rows(table)] == [1, 2, 3, 4, 8]
 
 
@@ -328,10 +328,12 @@ def test_a_source_is_read_once(spark: SparkSession, table: HudiTable, tmp_path: 
         "cast(id as int) id", "'a' p", "9L ts", "cast(rand() * 1000000 as int) n", "uuid() t"
     )
     given = ids.mapInArrow(made_now, ids.schema)
-    done = table.merge(given, "source.id = target.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    merge_result = (
+        table.merge(given, "source.id = target.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    )
 
     assert sum(int(one.read_text()) for one in read.iterdir()) == 40
-    assert counts(done) == (36, 4, 0, 2)
+    assert counts(merge_result) == (36, 4, 0, 2)
     assert table.to_df().count() == 40
 
 
@@ -456,7 +458,7 @@ def test_any_clauses_leave_what_delta_leaves(
         for name, arguments in clauses:
             theirs, ours = getattr(theirs, name)(*arguments), getattr(ours, name)(*arguments)
         try:
-            done = ours.execute()
+            merge_result = ours.execute()
         except DuplicateKeyError:
             continue  # a key that two rows would have, of which delta-rs knows nothing
         told = theirs.execute()
@@ -465,4 +467,4 @@ def test_any_clauses_leave_what_delta_leaves(
         left = DeltaTable(str(tmp_path / "d")).to_pyarrow_table().to_pylist()
         assert sorted(rows(table), key=str) == sorted((tuple(row.values()) for row in left), key=str)
         expected = [told[f"num_target_rows_{name}"] for name in ("inserted", "updated", "deleted")]
-        assert [done.inserts, done.updates, done.deletes] == expected
+        assert [merge_result.inserts, merge_result.updates, merge_result.deletes] == expected

@@ -101,17 +101,17 @@ def test_a_merge_by_the_key_ends_as_one_that_scans_the_table(
         ]
         return [*(outcome(merge) for merge in merges), rows(table)]
 
-    found = outcomes(tmp_path / "keys")
+    key_outcomes = outcomes(tmp_path / "keys")
     if shape in BOUNDS:
         with monkeypatch.context() as patch:
             patch_seam(patch, BOUNDS[shape], 3)
-            assert found == outcomes(tmp_path / "more than come to this process")
+            assert key_outcomes == outcomes(tmp_path / "more than come to this process")
     patch_seam(monkeypatch, "rows of a merge by the key", lambda *_: None)
 
-    assert found == outcomes(tmp_path / "scan")
+    assert key_outcomes == outcomes(tmp_path / "scan")
     # A new row of a partition at which `on` does not look may have the key of a row there.
-    assert found[1:3] == ["DUPLICATE_KEY" if shape == "unique keys" else "NULL_KEY", "DUPLICATE_KEY"]
-    assert found[0][1] > 0 and found[0][2] == 1
+    assert key_outcomes[1:3] == ["DUPLICATE_KEY" if shape == "unique keys" else "NULL_KEY", "DUPLICATE_KEY"]
+    assert key_outcomes[0][1] > 0 and key_outcomes[0][2] == 1
 
 
 def outcome(merge: MergeBuilder) -> Any:

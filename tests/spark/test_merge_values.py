@@ -25,14 +25,14 @@ def test_values_take_the_types_of_their_columns(spark: SparkSession, tmp_path: P
         )
     )
     given = spark.sql("select '1' id, '2024-01-01' as day, 2 price, array(7L) l")
-    done = (
+    merge_result = (
         table.merge(given, "source.id = target.id and source.day = target.day")
         .when_matched_update(
             {"price": "source.price", "l": "source.l", "s": sf.col("target.s").withField("a", sf.lit(9)), "m": None}
         )
         .execute()
     )
-    assert counts(done) == (0, 1, 0, 0)
+    assert counts(merge_result) == (0, 1, 0, 0)
     assert str(table.to_df(["price", "s", "l", "m"]).first().asDict(recursive=True)) == (
         "{'price': Decimal('2.00'), 's': {'a': 9, 'b': 'x'}, 'l': [7], 'm': None}"
     )

@@ -88,7 +88,7 @@ def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -
     (facts / "entry_points.txt").write_text(f"[pyhudi.indexes]\n{offers}", encoding="utf-8")
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
 
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, tmp_path / "job.py", tmp_path / "t", tmp_path / "keys.db", json.dumps(OPTIONS)],
         capture_output=True,
         text=True,
@@ -104,8 +104,8 @@ def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -
         cwd=tmp_path,
     )
 
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    assert json.loads(process.stdout.splitlines()[-1]) == {
         "index": "SQLITE",
         "first": [100, 0],
         "last": [10, 10],

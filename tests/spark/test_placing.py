@@ -132,12 +132,12 @@ def test_rows_are_placed_again_for_a_table_that_another_writer_made_anew(
     patch_seam(monkeypatch, "place the rows of a write", placed)
     spark.conf.set(COALESCES, "false")
     try:
-        done = table.upsert(spark.range(100), **ALWAYS)
+        upserted = table.upsert(spark.range(100), **ALWAYS)
     finally:
         spark.conf.unset(COALESCES)
 
     assert counts == [6, 1]
-    assert done.inserts == 100
+    assert upserted.inserts == 100
     assert table.validate().count() == 0
 
 
@@ -159,11 +159,11 @@ def test_rows_are_placed_again_for_a_partition_that_was_rescaled(
     patch_seam(monkeypatch, "place the rows of a write", placed)
     spark.conf.set(COALESCES, "false")
     try:
-        done = table.upsert(spark.range(100), **ALWAYS)
+        upserted = table.upsert(spark.range(100), **ALWAYS)
     finally:
         spark.conf.unset(COALESCES)
 
-    assert (done.updates, done.inserts) == (50, 50)
+    assert (upserted.updates, upserted.inserts) == (50, 50)
     assert table.to_df().count() == 100
     assert table.validate(deep=True).count() == 0
     assert calls == [1, 1], "two tasks have rows of one new bucket"
@@ -177,7 +177,7 @@ def test_options_of_buckets_that_a_reader_gives_lose_no_row(spark: SparkSession,
 
     for number in ("4", "8", "1"):
         given = {**options, "hoodie.bucket.index.num.buckets": number}
-        found = spark.read.format("pyhudi").options(**given).load(str(tmp_path / "t"))
-        assert found.count() == 40
-        assert found.where("n = 7").count() == 1, "a filter off the hash field"
-        assert [found.where(f"id = {key}").count() for key in range(5)] == [1] * 5
+        frame = spark.read.format("pyhudi").options(**given).load(str(tmp_path / "t"))
+        assert frame.count() == 40
+        assert frame.where("n = 7").count() == 1, "a filter off the hash field"
+        assert [frame.where(f"id = {key}").count() for key in range(5)] == [1] * 5

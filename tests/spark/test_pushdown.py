@@ -82,10 +82,10 @@ def test_a_filter_that_is_pushed_keeps_the_same_rows(
 def test_filters_that_are_not_pushed_find_the_same_rows(spark: SparkSession, table: str) -> None:
     """Spark asks them itself of all rows, which it is handed once."""
     held = (sf.expr(condition).alias(str(number)) for number, (condition, _) in enumerate(CONDITIONS))
-    found = spark.read.format("pyhudi").option(OPTION, "true").load(table).select("id", *held).collect()
+    rows = spark.read.format("pyhudi").option(OPTION, "true").load(table).select("id", *held).collect()
 
     for number, (condition, expected) in enumerate(CONDITIONS):
-        assert sorted(row.id for row in found if row[number + 1]) == [n for n in range(300) if expected(n)], condition
+        assert sorted(row.id for row in rows if row[number + 1]) == [n for n in range(300) if expected(n)], condition
 
 
 def test_partitions_and_buckets_that_cannot_match_get_no_task(spark: SparkSession, table: str, pushdown: bool) -> None:

@@ -66,7 +66,7 @@ def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     program = [str(folder / "job.py"), str(folder / "table")]
-    done = subprocess.run(
+    process = subprocess.run(
         [SPARK_HOME / "bin" / "spark-submit", "--master", "local-cluster[2,1,800]", *options, *arguments, *program],
         capture_output=True,
         text=True,
@@ -81,8 +81,8 @@ def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -
         },
         cwd=folder,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    printed: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
+    printed: dict[str, object] = json.loads(process.stdout.splitlines()[-1])
     return printed
 
 
@@ -97,10 +97,10 @@ def test_a_wheel_is_enough_where_its_dependencies_are_installed(tmp_path: Path) 
     assert "No module named 'pyhudi'" in without.stderr
     environment = {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(wheel)}
 
-    found = submit(tmp_path, ["--py-files", str(wheel)], environment)
+    report = submit(tmp_path, ["--py-files", str(wheel)], environment)
 
-    assert (found["updates"], found["rows"], found["new"]) == (10, 100, 10)
-    places = [found["driver"], *found["executors"]]  # type: ignore[misc]
+    assert (report["updates"], report["rows"], report["new"]) == (10, 100, 10)
+    places = [report["driver"], *report["executors"]]  # type: ignore[misc]
     assert all(f"{wheel.name}/pyhudi/" in str(place) for place in places), places
 
 
@@ -113,9 +113,9 @@ def test_a_packed_environment_needs_nothing_on_the_nodes(tmp_path: Path) -> None
     archive = zipped(packed)
     environment = {"PYSPARK_DRIVER_PYTHON": str(python), "PYSPARK_PYTHON": "./environment/bin/python"}
 
-    found = submit(tmp_path, ["--archives", f"{archive}#environment"], environment)
+    report = submit(tmp_path, ["--archives", f"{archive}#environment"], environment)
 
-    assert (found["updates"], found["rows"], found["new"]) == (10, 100, 10)
-    places = [str(place) for place in found["executors"]]  # type: ignore[attr-defined]
-    assert str(packed) in str(found["driver"])
+    assert (report["updates"], report["rows"], report["new"]) == (10, 100, 10)
+    places = [str(place) for place in report["executors"]]  # type: ignore[attr-defined]
+    assert str(packed) in str(report["driver"])
     assert all("/environment/" in place and str(packed) not in place for place in places), places

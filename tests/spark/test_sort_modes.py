@@ -23,14 +23,14 @@ Files = dict[str, list[tuple[int, list[str], list[int]]]]
 
 def files_of(path: Path, since: set[Path]) -> Files:
     """Return the new files of each partition path: the task, the keys and the values of each."""
-    found: Files = {}
+    files_by_partition: Files = {}
     for file in sorted({*path.glob("*/*.parquet")} - since):
         name = BaseFileName.parse(file.name)
         assert name is not None
         rows = pq.read_table(file, columns=["_hoodie_record_key", "v"])
         keys, values = (rows.column(at).to_pylist() for at in (0, 1))
-        found.setdefault(file.parent.name, []).append((name.write_token.partition, keys, values))
-    return found
+        files_by_partition.setdefault(file.parent.name, []).append((name.write_token.partition, keys, values))
+    return files_by_partition
 
 
 def apart(spans: list[list[str]] | list[list[int]]) -> bool:
@@ -60,14 +60,14 @@ def test_rows_are_brought_together_and_sorted_as_the_sort_mode_says(spark: Spark
     table = HudiTable.create(
         spark, str(path), rows.schema, record_key="id", partition_by="p", order_by="ts", index="SIMPLE"
     )
-    found: dict[str, Files] = {}
+    files_by_mode: dict[str, Files] = {}
     modes = ["NONE", "PARTITION_SORT", "GLOBAL_SORT", "PARTITION_PATH_REPARTITION_AND_SORT"]
     for name, options in [*((mode, {SORT_MODE: mode}) for mode in modes), ("columns", {SORT_COLUMNS: "v"})]:
         before = {*path.glob("*/*.parquet")}
         assert table.bulk_insert(rows, **options).inserts == COUNT
-        found[name] = files_of(path, before)
-        assert {*found[name]} == {"p0", "p1"}
-        keys = sorted(int(key) for files in found[name].values() for _, some, _ in files for key in some)
+        files_by_mode[name] = files_of(path, before)
+        assert {*files_by_mode[name]} == {"p0", "p1"}
+        keys = sorted(int(key) for files in files_by_mode[name].values() for _, some, _ in files for key in some)
         assert keys == list(range(COUNT))
     before = {*path.glob("*/*.parquet")}
     rows.write.format("pyhudi").option("operation", "bulk_insert").option(SORT_MODE, "GLOBAL_SORT").mode("append").save(
@@ -76,8 +76,8 @@ def test_rows_are_brought_together_and_sorted_as_the_sort_mode_says(spark: Spark
     plain = files_of(path, before)
 
     for partition in ("p0", "p1"):
-        keys_of = {name: [keys for _, keys, _ in files[partition]] for name, files in found.items()}
-        values = [some for _, _, some in found["columns"][partition]]
+        keys_of = {name: [keys for _, keys, _ in files[partition]] for name, files in files_by_mode.items()}
+        values = [some for _, _, some in files_by_mode["columns"][partition]]
         assert len(keys_of["NONE"]) == len(keys_of["PARTITION_SORT"]) == 4
         assert not any(keys == sorted(keys) for keys in keys_of["NONE"])
         assert all(keys == sorted(keys) for keys in keys_of["PARTITION_SORT"])

@@ -24,12 +24,12 @@ def test_what_a_relative_path_means_is_settled_by_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This process has another folder and another home than the one that Spark was started with."""
-    there, home = Path.cwd(), Path.home()
+    start_folder, home = Path.cwd(), Path.home()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert absolute_for(spark, "a/b") == f"{there}/a/b"
-    assert absolute_for(spark, Path("a/b")) == f"{there}/a/b"
+    assert absolute_for(spark, "a/b") == f"{start_folder}/a/b"
+    assert absolute_for(spark, Path("a/b")) == f"{start_folder}/a/b"
     assert absolute_for(spark, "~/a") == f"{home}/a"
     assert absolute_for(spark, tmp_path / "a") == str(tmp_path / "a")
 
@@ -58,7 +58,7 @@ def test_a_table_says_whether_it_is_there_and_what_it_is(spark: SparkSession, tm
 
     table = HudiTable.create(spark, tmp_path / "t", "id int, p string, v array<int>", record_key="id", partition_by="p")
     empty = table.detail().first()
-    done = table.upsert(spark.createDataFrame([(1, "a", [1]), (2, "b", None)], table.schema))
+    upserted = table.upsert(spark.createDataFrame([(1, "a", [1]), (2, "b", None)], table.schema))
 
     assert HudiTable.exists(spark, str(tmp_path / "t"))
     assert table.schema.simpleString() == "struct<id:int,p:string,v:array<int>>"
@@ -67,9 +67,9 @@ def test_a_table_says_whether_it_is_there_and_what_it_is(spark: SparkSession, tm
     row = table.detail().first()
     assert row is not None
     assert (row.record_key, row.partition_by, row.buckets, row.partitions, row.files) == (["id"], ["p"], 8, 2, 2)
-    assert (row.newest_instant, row.bytes) == (done.instant, done.bytes)
+    assert (row.newest_instant, row.bytes) == (upserted.instant, upserted.bytes)
     assert row.properties["hoodie.table.name"] == "t"
-    assert [one.instant for one in table.history(1).collect()] == [done.instant]
+    assert [one.instant for one in table.history(1).collect()] == [upserted.instant]
 
 
 def test_times_may_be_of_python(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ def count(spark: SparkSession, view: str) -> int:
 def test_a_view_is_pinned_or_follows_and_a_statement_shows_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
     first = spark.range(0, 10).selectExpr("id", "id % 2 p", "cast(id as string) t")
     table = HudiTable.create(spark, str(tmp_path / "t"), first, record_key="id", partition_by="p", buckets=1)
-    done = table.upsert(first)
+    upserted = table.upsert(first)
     table.create_view("pinned")
     table.create_view("following", newest=True)
     table.create_view("thin", newest=True, columns=["t", "id"])
     table.update({"t": "'changed'"}, "id = 3")
     table.delete("id = 4")
     table.upsert(spark.range(100, 103).selectExpr("id", "id % 2 p", "'new' t"))
-    table.create_view("past", as_of=done.instant)
+    table.create_view("past", as_of=upserted.instant)
 
     assert [count(spark, view) for view in ("pinned", "following", "thin", "past")] == [10, 12, 12, 10]
     assert spark.table("thin").columns == ["t", "id"]
@@ -47,7 +47,7 @@ def test_a_view_is_pinned_or_follows_and_a_statement_shows_what_is_there(spark: 
     )
     found = table.sql(query, args={"p": 1}, other=spark.range(5))
     assert found.first() == (2, "changed")
-    assert table.sql("select count(*) from {table}", as_of=done.instant).first() == (10,)
+    assert table.sql("select count(*) from {table}", as_of=upserted.instant).first() == (10,)
     assert table.sql("select '{{}}' x, count(*) from {table} join {twin} using (id)", twin=table).first() == ("{}", 9)
     for view in ("pinned", "following", "past"):
         spark.catalog.dropTempView(view)

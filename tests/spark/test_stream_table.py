@@ -80,17 +80,17 @@ def test_each_batch_is_one_instant_and_a_replay_none(spark: SparkSession, tmp_pa
     pipe.add("b", ("b", 2, 2), ("c", 2, 2))
     pipe.run(query_name=f"replays {kind}")
     assert pipe.found() == {"a": 1, "b": 2, "c": 2}
-    done = pipe.instants()
-    assert len(done) == 2
+    first_instants = pipe.instants()
+    assert len(first_instants) == 2
 
     pipe.forget_end(1)
     pipe.run()
-    assert pipe.instants() == done
+    assert pipe.instants() == first_instants
 
     pipe.add("c", ("d", 3, 3))
     pipe.run()
     assert pipe.found() == {"a": 1, "b": 2, "c": 2, "d": 3}
-    assert pipe.instants()[:2] == done
+    assert pipe.instants()[:2] == first_instants
     assert len(pipe.instants()) == 3
 
 

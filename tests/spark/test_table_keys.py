@@ -35,18 +35,18 @@ def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -
     written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("b1", "b"))
     storage = open_storage(str(tmp_path / "t"))
     table = open_table(storage)
-    one, other = sorted(slices(tmp_path / "t"), key=lambda file_slice: file_slice.partition_path)
-    alike = replace(other.base_file, path=f"b/{one.base_file.name}")
+    first_slice, other = sorted(slices(tmp_path / "t"), key=lambda file_slice: file_slice.partition_path)
+    alike = replace(other.base_file, path=f"b/{first_slice.base_file.name}")
     (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
     seen = SeenTable.now(table)
 
-    keys = table_keys(spark, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
+    keys = table_keys(spark, [first_slice, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
 
     assert keys is not None
     # No key is of a log file.
     expected = [
-        ("a", "a1", one.file_id, False),
-        ("a", "a2", one.file_id, False),
+        ("a", "a1", first_slice.file_id, False),
+        ("a", "a2", first_slice.file_id, False),
         ("b", "b1", other.file_id, False),
     ]
     assert sorted(map(tuple, keys.collect())) == expected

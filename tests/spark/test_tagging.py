@@ -138,15 +138,15 @@ def test_an_overwrite_under_a_global_index_leaves_no_key_in_another_partition(
     p0 = made(spark, "array(0, 3, 301)", 2).withColumn("p", sf.lit("p0"))
     copies = made(spark, "array(0, 1, 2)", 3).withColumn("p", sf.lit("p0"))
 
-    done = table.insert_overwrite(p0, **PLACED)
-    assert (done.inserts, "tasks.spill" in done.seconds) == (3, False)
+    overwrite_result = table.insert_overwrite(p0, **PLACED)
+    assert (overwrite_result.inserts, "tasks.spill" in overwrite_result.seconds) == (3, False)
     before = shown(table)
     for given in (copies, p0.union(p0.withColumn("p", sf.lit("p3")))):
         with pytest.raises(DuplicateKeyError, match="p0"):
             table.insert_overwrite(given, **PLACED)
     assert shown(table) == before
-    done = table.insert_overwrite(copies, **PLACED, **{"hoodie.pyhudi.overwrite.moves.keys": True})
-    assert (done.inserts, done.deletes) == (3, 2)
+    overwrite_result = table.insert_overwrite(copies, **PLACED, **{"hoodie.pyhudi.overwrite.moves.keys": True})
+    assert (overwrite_result.inserts, overwrite_result.deletes) == (3, 2)
     assert [row[0] for row in shown(table) if row[3] == "p0"] == ["k0", "k1", "k2"]
     assert len(shown(table)) == 3 + 18
 
@@ -210,11 +210,11 @@ def test_the_table_is_the_one_that_the_commit_makes(
 
     # Of keys that are in several file groups the commit looks whether log files have deleted them in some.
     handed_over = {3, 5} if table_type == "MERGE_ON_READ" else set()
-    for number, found in enumerate(live(table, spark, PLACED)):
-        assert (found[0], found[2]) == (expected[number][0], expected[number][2]), number
-        assert (found[3], expected[number][3]) == (number in handed_over, True), number
+    for number, outcome in enumerate(live(table, spark, PLACED)):
+        assert (outcome[0], outcome[2]) == (expected[number][0], expected[number][2]), number
+        assert (outcome[3], expected[number][3]) == (number in handed_over, True), number
         if number not in handed_over:
-            assert found[1] == expected[number][1], number
+            assert outcome[1] == expected[number][1], number
     assert {one["code"] for one in findings(table.path)} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
 
 
@@ -243,11 +243,11 @@ def test_without_pandas_the_commit_looks_up_what_python_would_read(
     WAYS[way](monkeypatch)
     monkeypatch.setitem(sys.modules, "pandas", None)
 
-    done = table.upsert(made(spark, "sequence(2, 11)", 2), **PLACED)
+    upserted = table.upsert(made(spark, "sequence(2, 11)", 2), **PLACED)
 
-    assert told(done) == (2, 8, 0, 0, 0)
+    assert told(upserted) == (2, 8, 0, 0, 0)
     assert ("looks up the keys of its rows by itself" in caplog.text) == by_commit
-    assert ("tasks.spill" in done.seconds) == by_commit
+    assert ("tasks.spill" in upserted.seconds) == by_commit
     assert [row[2] // 1000 for row in sorted(shown(table), key=lambda row: int(row[0][1:]))] == [1, *[2] * 10]
 
 
@@ -344,10 +344,10 @@ def test_file_groups_that_hold_a_key_several_times_are_written_anew(
     table.upsert(made(spark, "sequence(0, 8)", 1))
     table.insert(made(spark, "array(0, 3)", 2))
     logged = table.upsert(made(spark, "array(1, 4, 2)", 3, ts="2"), **PLACED)
-    done = table.upsert(made(spark, "array(0, 1, 2, 5)", 4, ts="3"), **PLACED)
+    upserted = table.upsert(made(spark, "array(0, 1, 2, 5)", 4, ts="3"), **PLACED)
 
     assert (logged.files, logged.log_files) == (0, 2)
-    assert (done.files, done.log_files) == (1, 2)
+    assert (upserted.files, upserted.log_files) == (1, 2)
     assert [(key, n) for key, _, n, p in shown(table) if p == "p0"] == [
         ("k0", 4000), ("k3", 1000), ("k3", 2000), ("k6", 1000),
     ]  # fmt: skip
@@ -438,10 +438,10 @@ class Between:
         patch_seam(monkeypatch, "tag rows in Spark", self)
 
     def __call__(self, *args: Any) -> Any:
-        found = self._tag(*args)
+        tagged_rows = self._tag(*args)
         patch_seam(self._monkeypatch, "tag rows in Spark", self._tag)
         self._then()
-        return found
+        return tagged_rows
 
 
 class _StoppedError(Exception):

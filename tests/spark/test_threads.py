@@ -16,11 +16,11 @@ def test_tables_are_made_written_and_read_in_any_thread(spark: SparkSession, tmp
     """Three threads with a table each write at once, and a fourth reads one of the tables all the while."""
     shared = HudiTable.create(spark, tmp_path / "t0", "id bigint", record_key="id", buckets=1)
     seen: list[int] = []
-    done = threading.Event()
+    writes_ended = threading.Event()
 
     def read() -> None:
         while True:
-            last = done.is_set()
+            last = writes_ended.is_set()
             seen.append(shared.to_df().count())
             if last:
                 break
@@ -36,7 +36,7 @@ def test_tables_are_made_written_and_read_in_any_thread(spark: SparkSession, tmp
         try:
             lives = list(pool.map(life, range(3)))
         finally:
-            done.set()
+            writes_ended.set()
         reading.result()
 
     assert lives == [[5, 1, 4, 2]] * 3

@@ -73,11 +73,11 @@ def test_a_service_that_fails_is_told_by_the_write(
     torn.write_bytes(b"no plan")
 
     with caplog.at_level(logging.WARNING, "pyhudi"):
-        done = table.upsert(rows(spark, 1))
+        result = table.upsert(rows(spark, 1))
 
-    assert done.inserts == 2
-    assert [one.service for one in done.services if "20200101000000000" in one.error] == ["clean"]
-    assert "the clean after it failed" in repr(done)
+    assert result.inserts == 2
+    assert [one.service for one in result.services if "20200101000000000" in one.error] == ["clean"]
+    assert "the clean after it failed" in repr(result)
     assert f"table {table.path}: the write is complete, and the clean after it failed" in caplog.text
 
 
@@ -100,12 +100,12 @@ def test_a_round_of_services_merges_by_tasks_and_says_what_it_did(spark: SparkSe
     for n in range(1, 7):
         table.upsert(rows(spark, n), **NOTHING)
 
-    done = table.run_services(**ONE)
+    result = table.run_services(**ONE)
 
     names = ["rollback", "clean", "metadata", "archive", "compaction", "logcompaction"]
-    assert [one.service for one in done.services] == names
-    assert (done.failed, done.skipped, done.warnings) == ((), (), ())
-    assert done.services[4].file_groups == 1
-    assert "1 file group merged" in str(done)
+    assert [one.service for one in result.services] == names
+    assert (result.failed, result.skipped, result.warnings) == ((), (), ())
+    assert result.services[4].file_groups == 1
+    assert "1 file group merged" in str(result)
     assert [row.n for row in table.to_df().collect()] == [6, 6]
     assert table.run_services(["compact"]).services[0].instant == ""

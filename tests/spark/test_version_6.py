@@ -77,7 +77,7 @@ def test_spark_writes_a_table_of_apache_hudi(spark: SparkSession, tmp_path: Path
     stored = table.to_df()
     columns = [column for column in stored.columns if not column.startswith("_hoodie")]
     [first, *_] = sorted(row.id for row in stored.collect())
-    kept = stored.count()
+    rows_count = stored.count()
     changed = stored.where(f"id = '{first}'").select(*columns)
 
     changed.selectExpr(*("'by df.write' AS name" if one == "name" else one for one in columns)).write.format(
@@ -96,6 +96,6 @@ def test_spark_writes_a_table_of_apache_hudi(spark: SparkSession, tmp_path: Path
     table.run_services()
 
     assert table.to_df(where=f"id = '{first}'").collect()[0].name == "by a stream"
-    assert table.to_df().count() == kept
+    assert table.to_df().count() == rows_count
     assert table.detail().collect()[0].version == 6
     assert table.validate().count() == 0

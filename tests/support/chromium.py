@@ -113,10 +113,10 @@ class Chromium:
             message["sessionId"] = self._session
         os.write(self._ask, json.dumps(message).encode() + b"\0")
         while True:
-            found = self._read()
-            if found.get("id") == self._number:
-                assert "error" not in found, found
-                return found["result"]
+            reply = self._read()
+            if reply.get("id") == self._number:
+                assert "error" not in reply, reply
+                return reply["result"]
 
     def _read(self) -> Any:
         while b"\0" not in self._unread:

@@ -74,12 +74,12 @@ def copy_packages(wheel: Path, site: Path) -> None:
     shutil.unpack_archive(wheel, site, format="zip")
     [metadata] = site.glob("pyhudi-*.dist-info/METADATA")
     waiting = importlib.metadata.Distribution.at(metadata.parent).requires or []
-    done = {"pyspark"}
+    handled_packages = {"pyspark"}
     while waiting:
         wanted = Requirement(waiting.pop())
-        if wanted.name in done or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+        if wanted.name in handled_packages or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
             continue
-        done.add(wanted.name)
+        handled_packages.add(wanted.name)
         package = importlib.metadata.distribution(wanted.name)
         waiting += package.requires or []
         for file in package.files or []:

@@ -71,11 +71,11 @@ def names_below(path: Place) -> list[str]:
 
 def _names(folder: str, below: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
-        for one in entries:
-            if one.is_dir(follow_symlinks=False):
-                yield from _names(one.path, f"{below}{one.name}/")
-            elif one.is_file():
-                yield f"{below}{one.name}"
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _names(entry.path, f"{below}{entry.name}/")
+            elif entry.is_file():
+                yield f"{below}{entry.name}"
 
 
 def state_of(path: Place, origin: Place | None = None) -> tuple[str, ...]:

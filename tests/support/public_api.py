@@ -24,11 +24,11 @@ MODULES = (
 
 def public_names() -> list[str]:
     """Return all that is public: names of modules, members of classes, entry points and option keys."""
-    found = [line for name in MODULES for line in _of_module(import_module(name))]
-    found.append(f"entry points {import_module('pyhudi.index.registry').ENTRY_POINTS}")
+    lines = [line for name in MODULES for line in _of_module(import_module(name))]
+    lines.append(f"entry points {import_module('pyhudi.index.registry').ENTRY_POINTS}")
     for name, option in import_module("pyhudi.options.names").OPTIONS.items():
-        found += [f"option {name}", *(f"option {key}" for key in (option.key, *option.aliases))]
-    return sorted(set(found))
+        lines += [f"option {name}", *(f"option {key}" for key in (option.key, *option.aliases))]
+    return sorted(set(lines))
 
 
 def _of_module(module: ModuleType) -> Iterator[str]:

@@ -57,10 +57,10 @@ def _get(environ: Environ, headers: EnvironHeaders, name: str) -> Given | None:
     data, told = key.value, _headers_of(key)
     if "range" not in headers:
         return "200 OK", {**told, **_checksum_of(key, headers)}, data
-    found = _RANGE.fullmatch(headers["range"])
-    if found is None or not data or not any(found.groups()):
+    range_match = _RANGE.fullmatch(headers["range"])
+    if range_match is None or not data or not any(range_match.groups()):
         return None
-    first, last = found.groups()
+    first, last = range_match.groups()
     start = int(first) if first else max(len(data) - int(last), 0)
     end = min(int(last) + 1, len(data)) if first and last else len(data)
     if start >= end:
@@ -81,31 +81,31 @@ def _list(environ: Environ, headers: EnvironHeaders, name: str) -> Given | None:
     prefix, delimiter, most = asked.get("prefix", ""), asked.get("delimiter", ""), int(asked.get("max-keys", 1000))
     if not set(asked) <= _LISTED_BY or asked.get("encoding-type") != "url" or delimiter not in {"", "/"}:
         return None
-    found, folders = [], set()
-    for one, key in sorted(_backend().buckets[BUCKET].keys.below(prefix).items()):
-        if not one.startswith(prefix):
+    contents, folders = [], set()
+    for listed_name, key in sorted(_backend().buckets[BUCKET].keys.below(prefix).items()):
+        if not listed_name.startswith(prefix):
             continue
-        head, cut, _ = one[len(prefix) :].partition("/")
+        head, cut, _ = listed_name[len(prefix) :].partition("/")
         if delimiter and cut:
             folders.add(f"{prefix}{head}/")
         else:
             algorithm = key.checksum_algorithm
-            found.append(
-                f"<Contents><Key>{quote(one)}</Key><LastModified>{key.last_modified_ISO8601}</LastModified>"
+            contents.append(
+                f"<Contents><Key>{quote(listed_name)}</Key><LastModified>{key.last_modified_ISO8601}</LastModified>"
                 f"<ETag>{key.etag}</ETag>"
                 + (f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm>" if algorithm else "")
                 + f"<Size>{key.size}</Size><StorageClass>{key.storage_class}</StorageClass></Contents>"
             )
-    if len(found) + len(folders) > most:
+    if len(contents) + len(folders) > most:
         return None
     text = (
         '<?xml version="1.0" encoding="utf-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-        f"<IsTruncated>false</IsTruncated>{''.join(found)}<Name>{BUCKET}</Name>"
+        f"<IsTruncated>false</IsTruncated>{''.join(contents)}<Name>{BUCKET}</Name>"
         + (f"<Prefix>{quote(prefix)}</Prefix>" if prefix else "")
         + (f"<Delimiter>{delimiter}</Delimiter>" if delimiter else "")
         + f"<MaxKeys>{most}</MaxKeys>"
         + "".join(f"<CommonPrefixes><Prefix>{quote(one)}</Prefix></CommonPrefixes>" for one in sorted(folders))
-        + f"<EncodingType>url</EncodingType><KeyCount>{len(found) + len(folders)}</KeyCount></ListBucketResult>"
+        + f"<EncodingType>url</EncodingType><KeyCount>{len(contents) + len(folders)}</KeyCount></ListBucketResult>"
     )
     body = text.encode()
     told = {"Content-Type": "application/xml", "server": "amazon.com", "Content-Length": str(len(body))}

@@ -67,10 +67,10 @@ def keep_names_of_java() -> None:
 
 def _kept(ask: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     def get(self: Any, name: str) -> Any:
-        found = ask(self, name)
-        if isinstance(found, (JavaClass, JavaPackage)):
-            self.__dict__[name] = found
-        return found
+        member = ask(self, name)
+        if isinstance(member, (JavaClass, JavaPackage)):
+            self.__dict__[name] = member
+        return member
 
     return get
 

@@ -119,14 +119,14 @@ UNWANTED = {
 def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """What each step of one write and of a read after it imported."""
     folder = tmp_path_factory.mktemp("steps")
-    found = {}
+    modules_by_step = {}
     for step in UNWANTED:
         command = [sys.executable, "-c", STEP, step, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        found[step] = set(done.stdout.split())
+        modules_by_step[step] = set(done.stdout.split())
     assert len(list((Path(folder) / "t").rglob("*.parquet"))) > 0
-    return found
+    return modules_by_step
 
 
 @pytest.mark.parametrize("step", UNWANTED)

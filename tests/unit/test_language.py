@@ -43,10 +43,10 @@ def test_sentences_name_their_subjects(path: Path) -> None:
 
 
 def test_names_consist_of_words_of_the_vocabulary() -> None:
-    known = set(VOCABULARY.read_text(encoding="utf-8").split())
+    known_words = set(VOCABULARY.read_text(encoding="utf-8").split())
     found = words_of_names(ROOT, MODULES)
-    assert sorted(set(found) - known) == [], "add a word to docs/vocabulary.txt where no known word will do"
-    assert sorted(known - set(found)) == [], "take words out of docs/vocabulary.txt that no name has"
+    assert sorted(set(found) - known_words) == [], "add a word to docs/vocabulary.txt where no known word will do"
+    assert sorted(known_words - set(found)) == [], "take words out of docs/vocabulary.txt that no name has"
 
 
 def test_class_names_are_unique() -> None:

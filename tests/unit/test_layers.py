@@ -140,12 +140,12 @@ def spark_imports(module: str, text: str) -> list[str]:
 
 def io_uses(module: str, text: str) -> list[str]:
     tree = ast.parse(text)
-    found = []
+    uses = []
     for line, source, name in imports(tree, module):
         reached = f"{source}.{name}" if name else source
         whole = any(reached == io or reached.startswith(f"{io}.") for io in IO_MODULES)
         if whole or (source in IO_NAMES and (not name or name in IO_NAMES[source])):
-            found.append(f"{module}:{line}: imports {reached}")
+            uses.append(f"{module}:{line}: imports {reached}")
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             plain = isinstance(node.func, ast.Name) and node.func.id in IO_CALLS
@@ -156,30 +156,30 @@ def io_uses(module: str, text: str) -> list[str]:
                 and node.func.value.id in {"pa", "pyarrow", "io"}
             )
             if plain or of_arrow:
-                found.append(f"{module}:{node.lineno}: calls {ast.unparse(node.func)}")
-    return found
+                uses.append(f"{module}:{node.lineno}: calls {ast.unparse(node.func)}")
+    return uses
 
 
 def row_loops(module: str, text: str) -> list[str]:
     lines = text.splitlines()
-    found = []
+    loops = []
     for node in ast.walk(ast.parse(text)):
         named = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         if named in ROW_LOOPS and not BOUND.search(lines[(node.end_lineno or node.lineno) - 1]):
-            found.append(f"{module}:{node.end_lineno}: {named} on a data path")
-    return found
+            loops.append(f"{module}:{node.end_lineno}: {named} on a data path")
+    return loops
 
 
 def long_functions(module: str, text: str) -> list[str]:
     """Return the functions that are too long, their docstrings apart: public arguments are documented one by one."""
-    found = []
+    violations = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = len((ast.get_docstring(node, clean=False) or "").splitlines())
             lines = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring
             if lines > LONGEST_FUNCTION:
-                found.append(f"{module}:{node.lineno}: {node.name} has {lines} lines")
-    return found
+                violations.append(f"{module}:{node.lineno}: {node.name} has {lines} lines")
+    return violations
 
 
 def long_module(module: str, text: str) -> list[str]:
@@ -228,10 +228,10 @@ def other_changes_of_instants(module: str, text: str) -> list[str]:
         return []
     inside = module.startswith("operations/transaction/")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    found = [call for call in calls if ast.unparse(call.func) == "HeldLock" and not module.endswith("/locks.py")]
+    lock_calls = [call for call in calls if ast.unparse(call.func) == "HeldLock" and not module.endswith("/locks.py")]
     return [
         f"{module}:{call.lineno}: calls {ast.unparse(call.func)}"
-        for call in (found if inside else [*found, *filter(_changes_instants, calls)])
+        for call in (lock_calls if inside else [*lock_calls, *filter(_changes_instants, calls)])
     ]
 
 

@@ -106,7 +106,7 @@ def test_an_older_pyspark_is_refused_at_the_import(tmp_path: Path, version: str,
     (tmp_path / "pyspark/version.py").write_text(f"__version__: str = {version!r}\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", "import pyhudi"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
-    assert (done.returncode != 0) == fails
-    assert ("ImportError: pyhudi needs PySpark 4.0 or newer, and this Python has 3.5.3" in done.stderr) == fails
+    assert (result.returncode != 0) == fails
+    assert ("ImportError: pyhudi needs PySpark 4.0 or newer, and this Python has 3.5.3" in result.stderr) == fails

@@ -13,11 +13,11 @@ RECORD = Path(__file__).parents[1] / "fixtures" / "public_api.txt"
 
 
 def test_public_names_and_their_signatures_are_those_on_record() -> None:
-    found = public_names()
+    signatures = public_names()
     if os.environ.get("PYHUDI_RECORD_API"):
-        RECORD.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+        RECORD.write_text("".join(f"{line}\n" for line in signatures), encoding="utf-8")
 
-    assert found == RECORD.read_text(encoding="utf-8").splitlines()
+    assert signatures == RECORD.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_old_name_of_what_a_service_skipped_still_works() -> None:

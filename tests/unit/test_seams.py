@@ -50,13 +50,13 @@ class Origins:
 
     def of(self, node: ast.expr) -> set[str]:
         """Return the packages of the names in an expression; "" for a name without import or type."""
-        found: set[str] = set()
+        packages: set[str] = set()
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name):
-                found |= self._of_name(inner.id)
+                packages |= self._of_name(inner.id)
             elif isinstance(inner, ast.Constant):
-                found.add(str(inner.value).partition(".")[0])
-        return found or {""}
+                packages.add(str(inner.value).partition(".")[0])
+        return packages or {""}
 
     def is_imported(self, node: ast.expr, package: str) -> bool:
         """Return whether an expression begins with a name that is imported from a package."""
@@ -91,14 +91,14 @@ def assigned_by(node: ast.AST) -> Iterator[ast.expr]:
 
 def changes_without_a_seam(text: str) -> list[str]:
     """Return the statements of a test file that change pyhudi, or an object of unknown origin, without a seam."""
-    found = []
+    statements = []
     for tree in programs(text):
         origins = Origins(tree)
         for node in ast.walk(tree):
             targets = [target for target in changes_of(node) if origins.of(target) & {"", "pyhudi"}]
             targets += [target for target in assigned_by(node) if origins.is_imported(target, "pyhudi")]
-            found += [f"{target.lineno}: {ast.unparse(node)}" for target in targets]
-    return found
+            statements += [f"{target.lineno}: {ast.unparse(node)}" for target in targets]
+    return statements
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -44,11 +44,11 @@ def check_swap(folder: Path) -> None:
     table = folder / "t"
     write(table, BASE, table=TABLE)
     swapped = part(row("b", ts=1, value=1), row("a", ts=1, value=2))
-    done = write(table, swapped, settings=based_on(table, ROOMY, RowCounts(updates=2, moved=2)))
+    result = write(table, swapped, settings=based_on(table, ROOMY, RowCounts(updates=2, moved=2)))
 
-    assert (done.inserts, done.updates, done.deletes, done.moved) == (0, 2, 0, 2)
-    assert "2 updated, 2 moved" in repr(done)
-    assert last_commit(open_storage(str(table))) == done
+    assert (result.inserts, result.updates, result.deletes, result.moved) == (0, 2, 0, 2)
+    assert "2 updated, 2 moved" in repr(result)
+    assert last_commit(open_storage(str(table))) == result
     newest = history(open_storage(str(table)), 1).select(["inserts", "updates", "deletes"]).to_pylist()
     assert newest == [{"inserts": 0, "updates": 2, "deletes": 0}]
     assert rows_of(table, "id", "value") == [("a", 2), ("b", 1), ("c", 3)]

@@ -118,17 +118,17 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
         if some:
             wanted = [(number, row["id"]) for number in range(compared) for row in rows if row[number + 1]]
             assert sorted(map(tuple, reduce(DataFrame.union, some).collect())) == sorted(wanted), asked_for[:compared]
-        for number, (one, as_text) in enumerate(drawn):
+        for number, (condition, as_text) in enumerate(drawn):
             asked = parse_condition(spark, asked_for[number], snapshot)
             shown = snapshot.slices_of_keys(asked.predicates)
             needed = {row["file"] for row in rows if row[number + 1]}
             left = {Path(file.base_file.path).name for file in shown}
-            assert needed <= left, (one.text, as_text, asked.predicates)
+            assert needed <= left, (condition.text, as_text, asked.predicates)
             understood.append(len(asked.predicates))
             # As a column, a time of Python is a moment of the session.
-            mine = kept_here(one.text, snapshot) if as_text else None
+            mine = kept_here(condition.text, snapshot) if as_text else None
             if mine is not None:
-                assert mine == sorted(row["id"] for row in rows if row[number + 1]), one.text
+                assert mine == sorted(row["id"] for row in rows if row[number + 1]), condition.text
 
     check()
     assert sum(map(bool, understood)) > len(understood) / 2, "most of them are understood"

@@ -169,13 +169,16 @@ def random_step(chance: random.Random, table: pa.Schema | None, kinds: Sequence[
     stamp = LONG if table is None else chance.choice([LONG, INT, TEXT])
     schema = pa.schema([KEYS[0], KEYS[1].with_type(stamp), *columns])
     keys = chance.sample(range(8), 5)
-    kept = {} if table is None else {one.name: one.type for one in table}
+    stored_types = {} if table is None else {one.name: one.type for one in table}
     misspelt = chance.choice([(), (), _READ_AS_NUMBERS, _MISSPELT])
     rows = [
         {
             "id": f"k{key}",
             "ts": str(number) if stamp == TEXT else number,
-            **{one.name: random_value(chance, one.type, kept.get(one.name), misspelt=misspelt) for one in columns},
+            **{
+                one.name: random_value(chance, one.type, stored_types.get(one.name), misspelt=misspelt)
+                for one in columns
+            },
         }
         for key in keys
     ]
@@ -187,11 +190,11 @@ def changed(
 ) -> list[pa.Field]:
     """Return the fields of a write to a table that has these: some wider or narrower, left out, new, in any order."""
     left = [one for one in fields if not rules.fills or chance.random() < 0.7] or fields
-    kept = [one.with_type(_changed_type(chance, one.type, kinds, rules, fresh)) for one in left]
+    written_fields = [one.with_type(_changed_type(chance, one.type, kinds, rules, fresh)) for one in left]
     if chance.random() < 0.4:
-        kept.append(pa.field(fresh, random_type(chance, kinds, 1)))
-    chance.shuffle(kept)
-    return kept
+        written_fields.append(pa.field(fresh, random_type(chance, kinds, 1)))
+    chance.shuffle(written_fields)
+    return written_fields
 
 
 def _changed_type(

@@ -191,10 +191,10 @@ class _Writes:
             # The commit has all rows of a batch, and appends of each key one thing.
             self.life.model.alone = self._streams(step)
         if self._streams(step):
-            done = self._complete_batch(step, planned, parts)
+            result = self._complete_batch(step, planned, parts)
         else:
-            done = commit_write(planned, run_tasks(planned, parts, self.chance))
-        self._took(step, parts, done)
+            result = commit_write(planned, run_tasks(planned, parts, self.chance))
+        self._took(step, parts, result)
 
     def _took(self, step: Step, parts: Sequence[pa.Table], done: CommitResult) -> None:
         expected = self._taken(step, parts)
@@ -211,11 +211,11 @@ class _Writes:
     def _complete_batch(self, step: Step, planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
         """Write a batch of a streaming query; where it comes again, it changes nothing."""
         number = next(self.numbers)
-        done = write_batch(planned, parts, StreamBatch("query", number, "first", "writer"))
+        result = write_batch(planned, parts, StreamBatch("query", number, "first", "writer"))
         if self.chance.random() < 0.3:
             again = self._planned(step, self.bounds)[0]
-            assert write_batch(again, parts, StreamBatch("query", number, "second", "writer")).instant == done.instant
-        return done
+            assert write_batch(again, parts, StreamBatch("query", number, "second", "writer")).instant == result.instant
+        return result
 
     def _write_beside(self, step: Step) -> None:
         """Write while a second writer, which began before, completes a write of its own.
@@ -236,15 +236,15 @@ class _Writes:
         if not self.deaths:
             self._took(second, their_parts, commit_write(theirs, their_results))
         try:
-            done = commit_write(planned, results)
+            commit_result = commit_write(planned, results)
         except CommitConflictError:
             # Files that its tasks made are not merged again.
             assert planned.settings.colocated
             abort_write(planned)
             self.life.conflicts += 1
             planned, parts = self._planned(step, self.bounds)
-            done = commit_write(planned, run_tasks(planned, parts, self.chance))
-        self._took(step, parts, done)
+            commit_result = commit_write(planned, run_tasks(planned, parts, self.chance))
+        self._took(step, parts, commit_result)
 
     def _is_by_user(self) -> bool:
         """Return whether a user makes the next write; where writes die not on S3, whose clock has whole seconds."""
@@ -268,10 +268,10 @@ class _Writes:
             with pytest.raises(DuplicateKeyError):
                 write_rows()
             return
-        done = write_rows()
+        result = write_rows()
         expected = self._taken(step, [rows])
-        assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
-        life.wrote(done)
+        assert Counts(result.inserts, result.updates, result.deletes, result.not_found, result.dropped) == expected
+        life.wrote(result)
 
     def _taken(self, step: Step, parts: Sequence[pa.Table]) -> Counts | None:
         """Have the dict take a write of some parts that is done, and return its counts."""
@@ -306,12 +306,15 @@ class _Writes:
                 self.life.conflicts += 1
         step, changed = merged(drawn, model, unique=unique)
         planned, parts = self._planned(step, based_on(table, self.bounds, changed.counts()))
-        done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        merge_result = commit_write(planned, run_tasks(planned, parts, self.chance))
         assert self._taken(step, parts) is not None
         assert model.tuples() == changed.tuples(), "what is written is what the merge says"
-        assert RowCounts(done.inserts, done.updates, done.deletes, done.moved) == changed.counts()
+        assert (
+            RowCounts(merge_result.inserts, merge_result.updates, merge_result.deletes, merge_result.moved)
+            == changed.counts()
+        )
         self.life.changes.append(changed.counts())
-        self.life.wrote(done)
+        self.life.wrote(merge_result)
 
     def _planned(self, step: Step, bounds: WriteSettings) -> tuple[WritePlan, list[pa.Table]]:
         """Return a write's plan and its rows as its tasks get them; another one may have died before."""
@@ -480,13 +483,13 @@ def check_duplicates(folder: Place) -> None:
     notes = (f"{SEALS}/", f"{decisions.FOLDER}/")
     assert {name for name in files_below(table) if not name.startswith(notes)} <= set(before)
 
-    done = write(table, part(row("k", ts=7, value=3)))
-    assert (done.inserts, done.updates, done.deletes) == (0, 0, 1), "one copy is older, the other newer"
+    result = write(table, part(row("k", ts=7, value=3)))
+    assert (result.inserts, result.updates, result.deletes) == (0, 0, 1), "one copy is older, the other newer"
     assert rows_of(table, "id", "value") == [("k", 2), ("m", 1)]
 
     write(table, part(row("k", ts=0, value=4), row("k", ts=0, value=5)), operation="bulk_insert")
-    done = write(table, part(row("k", ts=0, value=0), row("none", ts=0, value=0)), operation="delete")
-    assert (done.deletes, done.not_found) == (3, 1)
+    result = write(table, part(row("k", ts=0, value=0), row("none", ts=0, value=0)), operation="delete")
+    assert (result.deletes, result.not_found) == (3, 1)
     assert rows_of(table, "id", "value") == [("m", 1)]
     assert_whole(table, unique=False)
 
@@ -499,10 +502,10 @@ def check_deleted_partitions(folder: Place) -> None:
         table = below(folder, names.replace("/", "_"))
         copy_table(made, table)
         settings = write_settings(ROOMY, partitions_to_delete=tuple(names.split(",")))
-        done = write(table, part(), operation="delete_partition", settings=settings)
+        result = write(table, part(), operation="delete_partition", settings=settings)
 
         assert rows_of(table, "p") == [(name,) for name in left], names
-        assert done.replaced == len(PARTITIONS) - len(left)
+        assert result.replaced == len(PARTITIONS) - len(left)
         assert_whole(table)
 
 

@@ -69,12 +69,12 @@ def slices(table: Place) -> list[FileSlice]:
 
 def homes(table: Place) -> Mapping[str, set[str]]:
     """Return the file ids of the file groups in which each live key has rows."""
-    found: dict[str, set[str]] = {}
+    groups_by_key: dict[str, set[str]] = {}
     shown = read(table)
     names, keys = shown.column("_hoodie_file_name").to_pylist(), shown.column("id").to_pylist()
     for name, key in zip(names, keys, strict=True):
-        found.setdefault(key, set()).add(name.partition("_")[0])
-    return found
+        groups_by_key.setdefault(key, set()).add(name.partition("_")[0])
+    return groups_by_key
 
 
 def home(table: Place, key: int) -> str:
@@ -120,17 +120,17 @@ def _located(
     batch = part.to_batches()[0]
     record_keys, paths = keys.record_keys(batch), keys.partition_paths(batch)
     tags = work.lookup.tag(KeyedRows(record_keys, paths), view, storage)
-    found = [work.rules.meeting is not RowMeeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
+    located = [work.rules.meeting is not RowMeeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
     path = paths[0].as_py()
-    new = {key for key, there in zip(record_keys.to_pylist(), found, strict=True) if not there}
+    new = {key for key, there in zip(record_keys.to_pylist(), located, strict=True) if not there}
     sizes = work.settings.lookup.sizes
     joinable = None if work.operation == DELETE else view
     shares = shares_of(work.config, sizes, joinable, timeline, {path: len(new)}, work.instant_time)
     places = shares[path].take(hash64(record_keys)).tolist() if new else []
-    joined = {shares[path].shares[place].file_id for place, there in zip(places, found, strict=False) if not there}
+    joined = {shares[path].shares[place].file_id for place, there in zip(places, located, strict=False) if not there}
     spelled = []
-    for row, there in enumerate(found):
-        share = None if there else shares[path].shares[places[row]]
+    for row, is_located in enumerate(located):
+        share = None if is_located else shares[path].shares[places[row]]
         file_id = tags.groups[tags.codes[row]].file_id if share is None else share.file_id
         is_new = share is not None and share.number is not None
         spelled.append(f"+{share.number}" if share and is_new else f"{'+' * (file_id in joined)}{file_id}")
@@ -225,7 +225,7 @@ def check_copies_of_others(folder: Place) -> None:
     table = below(folder, "t")
     write(table, rows(1, 2, value=1), table=TABLE, settings=APART)
     write(table, rows(1, 3, value=1), operation="insert", settings=APART)
-    (one,) = {home(table, 2)}
+    (file_id,) = {home(table, 2)}
     first, second, third = (
         planned(table, operation=operation, settings=APART) for operation in ("upsert", "insert", "insert")
     )
@@ -233,7 +233,7 @@ def check_copies_of_others(folder: Place) -> None:
     write(table, rows(9, value=6), settings=APART)
     commit_write(first, [task(first, rows(7, value=2), 0)])
     commit_write(second, [task(second, rows(8, value=3), 0)])
-    assert home(table, 2) == one
+    assert home(table, 2) == file_id
 
     commit_write(third, [task(third, rows(9, value=5), 0)])
     assert len(homes(table)["k9"]) == 2, "an insert adds whatever is there"
@@ -256,14 +256,14 @@ def check_new_keys_in_base_files(folder: Place) -> None:
     table = below(folder, "t")
     write(table, rows(1, 2, value=1), table=LOGGED)
     group = home(table, 1)
-    done = write(table, [rows(1, 3, value=2), rows(2, value=2)])
-    assert (done.files, done.log_files, done.inserts, done.updates) == (1, 0, 1, 2)
+    result = write(table, [rows(1, 3, value=2), rows(2, value=2)])
+    assert (result.files, result.log_files, result.inserts, result.updates) == (1, 0, 1, 2)
     assert {home(table, key) for key in (1, 2, 3)} == {group}
 
-    done = write(table, [rows(1, value=3), rows(2, value=3)])
-    assert (done.files, done.log_files, done.updates) == (0, 1, 2)
-    done = write(table, rows(1, 4, value=4))
-    assert (done.files, done.log_files, done.inserts, done.updates) == (1, 1, 1, 1)
+    result = write(table, [rows(1, value=3), rows(2, value=3)])
+    assert (result.files, result.log_files, result.updates) == (0, 1, 2)
+    result = write(table, rows(1, 4, value=4))
+    assert (result.files, result.log_files, result.inserts, result.updates) == (1, 1, 1, 1)
     assert home(table, 4) != group, "a file group with log files takes no new keys in"
     assert all(file_slice.base is not None for file_slice in slices(table))
     assert rows_of(table, "id", "value") == [("k1", 4), ("k2", 3), ("k3", 2), ("k4", 4)]
@@ -299,9 +299,9 @@ def check_placed(folder: Place, made: TableSettings = TABLE) -> None:
     """Assert that placed rows go where they say, and that each attempt makes the same files."""
     table = below(folder, "t")
     write(table, [rows(1, 2, value=1), rows(1, value=1, p="b")], table=made, settings=APART)
-    one = home(table, 2)
+    file_id = home(table, 2)
     parts = [
-        pa.concat_tables([said(rows(1, 2, value=2), one), said(rows(5, 6, value=2), "+0")]),
+        pa.concat_tables([said(rows(1, 2, value=2), file_id), said(rows(5, 6, value=2), "+0")]),
         pa.concat_tables([said(rows(7, value=2), "+1"), said(rows(9, value=2, p="b"), "+0")]),
     ]
     work = plan(table, parts[0].schema, settings=PLACED)
@@ -311,7 +311,7 @@ def check_placed(folder: Place, made: TableSettings = TABLE) -> None:
 
     assert (done.inserts, done.updates) == (4, 2)
     assert {home(table, 5), home(table, 6)} == {home(table, 5)}
-    assert len({one, home(table, 5), home(table, 7), home(table, 9)}) == 4
+    assert len({file_id, home(table, 5), home(table, 7), home(table, 9)}) == 4
     assert rows_of(table, "p", "id", "value") == [
         *(("a", f"k{key}", 2) for key in (1, 2, 5, 6, 7)),
         ("b", "k1", 1),
@@ -334,7 +334,7 @@ def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
     timeline = Table(storage, config).timeline()
     held = held_groups(pending_compactions(timeline))
     view = open_view(timeline)
-    found = {}
+    smallest_groups = {}
     for path in view.partitions():
         small = [
             (file_slice.base.size, file_id)
@@ -345,5 +345,5 @@ def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
             and file_slice.base.size < bounds.lookup.sizes.small
         ]
         if small:
-            found[path.replace("/", "-")] = min(small)[1]
-    return found
+            smallest_groups[path.replace("/", "-")] = min(small)[1]
+    return smallest_groups

@@ -103,8 +103,8 @@ class MetadataBeside:
         questions = self._questions()
         without = [_answer(path, one) for one in questions]
         with asked_always():
-            for one, expected in zip(questions, without, strict=True):
-                assert _answer(path, one) == expected, one
+            for question, expected in zip(questions, without, strict=True):
+                assert _answer(path, question) == expected, question
         self.seen.append(open_table(open_storage(path)).timeline().watermark())
 
     def _take_away(self) -> None:

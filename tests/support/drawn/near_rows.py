@@ -54,10 +54,10 @@ HASHED = {"bucket_count": 5, "hash_fields": ("id",)}
 def shapes(seed: int, count: int) -> list[dict[str, Any]]:
     """Draw shapes of tables, each property of which is in one of every five."""
     drawn = random.Random(seed)
-    found = []
+    table_shapes = []
     for number in range(count):
         index = list(INDEXES)[number % len(INDEXES)]
-        found.append(
+        table_shapes.append(
             {
                 "table_type": ("COPY_ON_WRITE", "MERGE_ON_READ")[(number // len(INDEXES)) % 2],
                 "index": index,
@@ -67,7 +67,7 @@ def shapes(seed: int, count: int) -> list[dict[str, Any]]:
                 "seed": drawn.randrange(1 << 30),
             }
         )
-    return found
+    return table_shapes
 
 
 def row(number: int, draw: random.Random) -> Row:
@@ -133,10 +133,10 @@ def check_keys(snapshot: Snapshot, rows: list[Row], draw: random.Random) -> None
     wanted += [[one[RECORD_KEY], drawn[1][PARTITION_PATH]] for one in (drawn[0], *drawn[9:])]
     keys, paths = (pa.array(list(column), pa.string()) for column in zip(*wanted, strict=True))
 
-    found = matching(snapshot, SoughtKeys.of(keys, pa.table({PARTITION_PATH: paths})))
+    matched_rows = matching(snapshot, SoughtKeys.of(keys, pa.table({PARTITION_PATH: paths})))
     anywhere = matching(snapshot, SoughtKeys.of(keys))
 
-    assert found == in_order(one for one in rows if [one[name] for name in place] in wanted)
+    assert matched_rows == in_order(one for one in rows if [one[name] for name in place] in wanted)
     assert anywhere == in_order(one for one in rows if one[RECORD_KEY] in keys.to_pylist())
 
 
@@ -148,12 +148,14 @@ def check_values(snapshot: Snapshot, rows: list[Row], names: list[str], draw: ra
     sought = keys_of_values(snapshot.config, snapshot.schema, values)
     assert sought is not None
     wanted = [[one[name] for name in names] for one in drawn]
-    there = [one for one in rows if [one[name] for name in names] in wanted]
+    expected_rows = [one for one in rows if [one[name] for name in names] in wanted]
 
-    found = matching(snapshot, sought)
+    matched_rows = matching(snapshot, sought)
 
-    assert [one for one in found if [one[name] for name in names] in wanted] == in_order(there)
-    assert {one[RECORD_KEY] for one in found} == {one[RECORD_KEY] for one in there}, "no row of another key is read"
+    assert [one for one in matched_rows if [one[name] for name in names] in wanted] == in_order(expected_rows)
+    assert {one[RECORD_KEY] for one in matched_rows} == {one[RECORD_KEY] for one in expected_rows}, (
+        "no row of another key is read"
+    )
 
 
 def check_shape(path: Path, shape: dict[str, Any]) -> None:

@@ -87,14 +87,14 @@ def check_mode_on_copy_on_write(place: Path) -> None:
     table = made("IGNORE_DEFAULTS", logs=False)
     write(place / "t", rows(("k", "a", 10, "first", 1), ("l", "a", 10, None, 1)), table=table, settings=SETTINGS)
 
-    done = write(
+    result = write(
         place / "t",
         rows(("k", "a", 11, None, 2), ("l", "a", 3, "late", 9), ("m", "a", 1, None, None)),
         settings=SETTINGS,
     )
 
     assert shown(place / "t") == [("a", "k", 11, "first", 2), ("a", "l", 10, "late", 1), ("a", "m", 1, None, None)]
-    assert (done.inserts, done.updates, done.deletes) == (1, 2, 0)
+    assert (result.inserts, result.updates, result.deletes) == (1, 2, 0)
 
 
 def check_mode_in_one_write(place: Path) -> None:
@@ -137,11 +137,11 @@ def check_whole_rows_in_logs(place: Path) -> None:
         before = [(key, "a", 10, key, 1, None) for key in ("k", "l", "m", "o")]
         write(path, rows(*before, columns=names), table=made(None, logs=True, ordered=ordered), settings=SETTINGS)
         write(path, rows(("l", "a", 12, "logged", None, False), columns=names), settings=SETTINGS)
-        done = write(
+        result = write(
             path, rows(("k", "a", 11, 2), ("l", "a", 13, 3), ("m", "a", 10, 4), columns=some), settings=PARTIAL
         )
 
-        assert (done.updates, done.log_files, done.files) == (3, 1, 0)
+        assert (result.updates, result.log_files, result.files) == (3, 1, 0)
         assert [(one.is_partial, set(names) <= {*columns_of(one).names}) for one in log_blocks(path)] == [
             (False, True),
             (False, True),

@@ -51,15 +51,15 @@ def check_cleaned(folder: Place, seed: int, *, tell: bool = True, finish: bool =
     past.upsert("a", ["k1", "k2"], 77)
     past.upsert("b", ["k1"], 78)
     clean(past.path, retain=1 + seed % 2, tell_earliest=tell, finish=finish)
-    for one in past.commits:
+    for commit in past.commits:
         try:
-            shown = past.shown(AsOf(one.instant))
+            shown = past.shown(AsOf(commit.instant))
         except UnreadableTimeError as error:
             first = error.what.rpartition(" ")[2].rstrip(".")
-            assert first > one.instant
+            assert first > commit.instant
             assert _shown_as_told(past, AsOf(first)) == past.as_of(first)
         else:
-            assert shown == past.as_of(one.instant)
+            assert shown == past.as_of(commit.instant)
     for begin, end in _windows(past):
         try:
             shown = past.shown(Changes(begin or "earliest", end))
@@ -90,13 +90,13 @@ def check_archived(folder: Place, seed: int, *, merge_on_read: bool = False) -> 
         keys = [f"k{n}" for n in chance.sample(range(6), chance.randint(1, 4))]
         kind = chance.random() if number else 1.0
         if kind < 0.15:
-            done = past.delete(chance.choice(PARTITIONS), keys)
+            commit = past.delete(chance.choice(PARTITIONS), keys)
         else:
             act = past.overwrite if kind < 0.3 else past.upsert
-            done = act(chance.choice(PARTITIONS), keys, number)
+            commit = act(chance.choice(PARTITIONS), keys, number)
         # The write itself may have compacted.
-        then = open_snapshot(str(past.path), query=AsOf(done.instant))
-        needed[done.instant] = frozenset(file for one in then.slices() for file in one.files)
+        then = open_snapshot(str(past.path), query=AsOf(commit.instant))
+        needed[commit.instant] = frozenset(file for one in then.slices() for file in one.files)
         if merge_on_read and chance.random() < 0.25:
             compacting.schedule(past.path)
             compacting.run(past.path)

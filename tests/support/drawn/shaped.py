@@ -144,16 +144,16 @@ def work_of(shape: Shape) -> Work:
     some, other = (*PARTITIONS.get(shape["keys"], ("a", "ab")), "")[:2]
     first = [_rows(some, 1, 2, 3, value=1), _rows(other or some, 4, 5, value=1)]
     second = [_rows(some, 2, 6, value=2, ts=2), _rows(other or some, 4, 7, value=2, ts=2)]
-    found = pa.concat_tables(second if not generated else [*first, *second]).to_pylist()
+    rows_after = pa.concat_tables(second if not generated else [*first, *second]).to_pylist()
     if not generated:
-        touched = {(row["p"], row["id"]) for row in found}
-        found += [row for row in pa.concat_tables(first).to_pylist() if (row["p"], row["id"]) not in touched]
+        touched = {(row["p"], row["id"]) for row in rows_after}
+        rows_after += [row for row in pa.concat_tables(first).to_pylist() if (row["p"], row["id"]) not in touched]
     made = settings_of(shape)
     names = [*(made.partition_fields or ()), "id", "value"]
     return Work(
         parts=[pa.concat_tables(second)] if bounds.colocated else second,
         before=first,
-        after=sorted(tuple(row[name] for name in names) for row in found),
+        after=sorted(tuple(row[name] for name in names) for row in rows_after),
         operation="insert" if generated else None,
         colocated=bounds.colocated,
         table=made,

@@ -271,13 +271,13 @@ def pairs_of(shape: Shape) -> set[frozenset[Property]]:
 
 def needed(given: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Return those of some shapes without which a pair of theirs would not meet: those on S3 are left out first."""
-    kept = list(given)
+    needed_shapes = list(given)
     met = Counter(pair for shape in given for pair in pairs_of(shape))
     for shape in sorted(given, key=lambda shape: shape["store"] != "s3"):
         if all(met[pair] > 1 for pair in pairs_of(shape)):
-            kept.remove(shape)
+            needed_shapes.remove(shape)
             met.subtract(pairs_of(shape))
-    return kept
+    return needed_shapes
 
 
 def is_legal(shape: Shape) -> bool:

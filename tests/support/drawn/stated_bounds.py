@@ -185,9 +185,13 @@ def check_slices(seed: int, count: int = 30, among: Sequence[str] = tuple(COLUMN
         search = Search.of(predicates, SCHEMA, None)
         answer = ColumnStatsSource(metadata, CONFIG, search).slices_left([one.file_slice for one in drawn], NOTHING)  # type: ignore[arg-type]
         assert answer is not None
-        for one in drawn:
-            wanted = pc.any(satisfied(one.shown, predicates)).as_py()
-            assert one.file_slice in answer.slices or not wanted, (predicates, one.records, one.shown.to_pylist())
+        for drawn_slice in drawn:
+            wanted = pc.any(satisfied(drawn_slice.shown, predicates)).as_py()
+            assert drawn_slice.file_slice in answer.slices or not wanted, (
+                predicates,
+                drawn_slice.records,
+                drawn_slice.shown.to_pylist(),
+            )
         left_out += len(drawn) - len(answer.slices)
     return left_out
 
@@ -350,17 +354,17 @@ def _in_java(value: Any) -> Any:
 def _predicate(random: Random, names: Sequence[str], *, inside: bool = False) -> Predicate:
     name = random.choice(names)
     drawn = COLUMNS[name]
-    one, two = random.choice([*drawn.pool]), random.choice([*drawn.pool])
+    value, two = random.choice([*drawn.pool]), random.choice([*drawn.pool])
     kind = random.randrange(9)
     if kind == 3:
-        return OneOf(name, (one, two))
+        return OneOf(name, (value, two))
     if kind == 4:
-        return NoneOf(name, (one, two))
+        return NoneOf(name, (value, two))
     if kind == 5:
         return IsNull(name) if random.random() < 0.5 else IsNotNull(name)
-    if isinstance(one, str) and kind == 6:
-        return StartsWith(name, one[: random.randrange(3)])
+    if isinstance(value, str) and kind == 6:
+        return StartsWith(name, value[: random.randrange(3)])
     if kind == 7 and not inside:
         first, *second = (_predicate(random, names, inside=True) for _ in range(3))
         return AnyOf(((first,), tuple(second)))
-    return Compare(name, random.choice(_OPERATORS), one)
+    return Compare(name, random.choice(_OPERATORS), value)

@@ -145,12 +145,12 @@ class Life:
         An archived moment is refused only where a file of then is gone.
         """
         for time, moment in self.moments.items():
-            kept = time in self.kept
-            if kept or self.chance.random() < 0.2:
+            is_savepoint = time in self.kept
+            if is_savepoint or self.chance.random() < 0.2:
                 try:
                     shown = self._shown(time)
                 except UnreadableTimeError:
-                    assert not kept
+                    assert not is_savepoint
                     assert not self._is_whole_and_archived(time)
                 else:
                     assert shown in _shows(moment)
@@ -165,11 +165,11 @@ class Life:
     def _clean(self) -> None:
         settings = self.chance.choice(CLEANS)
         told = clean(self._storage, settings, dry_run=True)
-        done = clean(self._storage, settings)
+        cleaned = clean(self._storage, settings)
 
-        assert (told.files, told.bytes) == (done.files, done.bytes), "it does what it said"
+        assert (told.files, told.bytes) == (cleaned.files, cleaned.bytes), "it does what it said"
         assert clean(self._storage, settings).files == 0, "nothing is left to be cleaned"
-        self.taken |= done.files > 0
+        self.taken |= cleaned.files > 0
 
     def _archive(self) -> None:
         done = archive(self._storage, self.chance.choice(ARCHIVES))
@@ -233,22 +233,22 @@ class Life:
         by = self.chance.choice([("ts",), ("value", "ts")])
         curve = self.chance.choice(["linear", "zorder", "hilbert"])
         has_order = load_config(self._storage).sort_order is not None
-        done = sorting.run(self.table, **({} if has_order else {"by": by, "curve": curve}))
+        result = sorting.run(self.table, **({} if has_order else {"by": by, "curve": curve}))
         assert not sorting.run(self.table).instant, "nothing is left to be sorted"
-        if done.instant and isinstance(self.model, LoggedModel):
+        if result.instant and isinstance(self.model, LoggedModel):
             self._has_merged()
-        elif done.instant:
+        elif result.instant:
             self._merged()
 
     def _join(self) -> None:
         """Join log files; what was planned first is joined alike."""
         assert isinstance(self.model, LoggedModel)
         planned = compacting.plan_join(self.table).instant if self.chance.random() < 0.5 else ""
-        done = compacting.join(self.table)
-        assert not done.skipped
-        assert planned in ("", done.instant)
+        result = compacting.join(self.table)
+        assert not result.skipped
+        assert planned in ("", result.instant)
         assert not compacting.join(self.table).instant, "nothing is left to be joined"
-        if done.instant:
+        if result.instant:
             self.model.join()
             self._merged()
 
@@ -321,8 +321,8 @@ def _shows(moment: Model) -> list[list[tuple[object, ...]]]:
     """Return what may be shown of a moment: a compaction that was pending then, and is no more, counts as done."""
     shown = [moment.tuples()]
     if isinstance(moment, LoggedModel) and moment.planned is not None:
-        done = moment.moment()
-        assert isinstance(done, LoggedModel)
-        done.compact()
-        shown.append(done.tuples())
+        compacted = moment.moment()
+        assert isinstance(compacted, LoggedModel)
+        compacted.compact()
+        shown.append(compacted.tuples())
     return shown

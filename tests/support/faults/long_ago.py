@@ -146,10 +146,10 @@ def check_first_write_is_younger(folder: Path) -> None:
     chosen = noted(planned)
     commit_many(table, 3)
     archive(table, 2)
-    done = task(planned, rows("a", "k1", value=2), 0)
-    assert done.instant_time > chosen
-    assert [one.requested_time for one in instants(table).pending] == [done.instant_time]
-    commit_write(planned, [done])
+    task_result = task(planned, rows("a", "k1", value=2), 0)
+    assert task_result.instant_time > chosen
+    assert [one.requested_time for one in instants(table).pending] == [task_result.instant_time]
+    commit_write(planned, [task_result])
 
     assert rows_of(table, "id", "value") == [("k1", 2)]
     assert not [name for name in data_files(table) if chosen in name]

@@ -36,12 +36,12 @@ def plant(table: Path, partition: str, change: Change, *, moved: bool = False) -
     of its hash, or with ``moved`` every key to the file group behind the right one.
     """
     storage = open_storage(str(table))
-    found = partition_of(storage, partition)
-    file_ids = list(found.slices)
+    metadata_partition = partition_of(storage, partition)
+    file_ids = list(metadata_partition.slices)
     at_home: dict[str, str] = {}
     records: list[Record] = []
     for file_id in file_ids:
-        some = [_plain(one) for part in found.records_in(file_id) for one in part.to_pylist()]
+        some = [_plain(one) for part in metadata_partition.records_in(file_id) for one in part.to_pylist()]
         at_home |= {one["key"]: file_id for one in some}
         records += some
     by_group: dict[str, list[Record]] = {file_id: [] for file_id in file_ids}
@@ -50,9 +50,9 @@ def plant(table: Path, partition: str, change: Change, *, moved: bool = False) -
         home = at_home.get(key) or file_ids[int(groups_of(pa.array([key]), len(file_ids))[0])]
         place = (file_ids.index(home) + moved) % len(file_ids)
         by_group[file_ids[place]].append(record)
-    schema = schema_of(storage, found)
+    schema = schema_of(storage, metadata_partition)
     for file_id, some in by_group.items():
-        _write(table, found, file_id, schema, some)
+        _write(table, metadata_partition, file_id, schema, some)
 
 
 def partition_of(storage: Storage, partition: str) -> MetadataPartition:

@@ -122,7 +122,7 @@ class Disk:
             self.others.append(Cut(at, self._image(lambda: self._chance.choice((_DURABLE, _LIVE))), self.done))
 
     def _image(self, choose: Callable[[], int]) -> Image:
-        found: Image = {}
+        image: Image = {}
         waiting: list[tuple[str, int, Path | None]] = [("", self.root.stat().st_ino, self.root)]
         while waiting:
             below, inode, live = waiting.pop()
@@ -135,11 +135,11 @@ class Disk:
                 path = f"{below}{name}"
                 at = live / name if live is not None and chosen == seen.get(name) else None
                 if chosen in self._folders or (at is not None and at.is_dir()):
-                    found[path] = None
+                    image[path] = None
                     waiting.append((f"{path}/", chosen, at))
                 else:
-                    found[path] = self._bytes_of(chosen, at, choose)
-        return found
+                    image[path] = self._bytes_of(chosen, at, choose)
+        return image
 
     def _bytes_of(self, inode: int, live: Path | None, choose: Callable[[], int]) -> bytes:
         if inode in self._bytes or live is None:

@@ -72,10 +72,10 @@ class Moments(Faults):
 @contextmanager
 def interleaved() -> Iterator[Moments]:
     """Give the moments of every storage that a write opens in the block."""
-    found = Moments()
+    moments = Moments()
     with pytest.MonkeyPatch.context() as patch:
-        wrap_stores(patch, lambda store: FaultyStorage(store, found))
-        yield found
+        wrap_stores(patch, lambda store: FaultyStorage(store, moments))
+        yield moments
 
 
 def check_one_new_bucket(folder: Place) -> None:

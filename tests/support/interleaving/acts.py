@@ -140,16 +140,16 @@ class Write:
             left = {key: kept for key, kept in left.items() if key[0] not in touched}
         for key, p, ts, value in self.rows:
             places = [one for one in left if one[1] == key] if made.index_type == "GLOBAL_BLOOM" else [(p, key)]
-            there = [one for one in places if one in left]
+            present_places = [one for one in places if one in left]
             if looked_at is not None and self.operation == "delete":
                 found = any(one[1] == key and (one[0] == p or made.index_type == "GLOBAL_BLOOM") for one in looked_at)
-                there = there if found else []
-            if self.operation == "insert" and there:
+                present_places = present_places if found else []
+            if self.operation == "insert" and present_places:
                 continue
-            if self.operation != "delete" and made.ordering_fields and any(left[one][0] > ts for one in there):
+            if self.operation != "delete" and made.ordering_fields and any(left[one][0] > ts for one in present_places):
                 continue
-            for one in there:
-                del left[one]
+            for place in present_places:
+                del left[place]
             if self.operation != "delete":
                 left[p, key] = ts, value
         return left

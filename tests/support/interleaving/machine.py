@@ -121,19 +121,19 @@ class _Beats(HeartbeatThread):
 @contextmanager
 def machine() -> Iterator[Machine]:
     """Have all that pyhudi does in this process happen on a machine of its own."""
-    there = Machine()
+    own_machine = Machine()
     with pytest.MonkeyPatch.context() as patch:
-        _patch_clocks(patch, there)
-        _patch_chance(patch, there)
-        _patch_threads(patch, there)
-        patch_seam(patch, "stores by scheme", {**read_seam("stores by scheme"), "memory": there.open})
-        patch_seam(patch, "process that answers for a write", there.process)
-        patch_seam(patch, "find a process", there.find_process)
-        patch_seam(patch, "id of the machine", there.machine_id)
+        _patch_clocks(patch, own_machine)
+        _patch_chance(patch, own_machine)
+        _patch_threads(patch, own_machine)
+        patch_seam(patch, "stores by scheme", {**read_seam("stores by scheme"), "memory": own_machine.open})
+        patch_seam(patch, "process that answers for a write", own_machine.process)
+        patch_seam(patch, "find a process", own_machine.find_process)
+        patch_seam(patch, "id of the machine", own_machine.machine_id)
         patch_seam(patch, "size of the reserve on the disk", 8)
         # Each actor is a process of its own.
         patch_seam(patch, "turn of a thread to write", lambda _: nullcontext())
-        yield there
+        yield own_machine
 
 
 def _patch_clocks(patch: pytest.MonkeyPatch, there: Machine) -> None:
@@ -183,12 +183,12 @@ def _patch_threads(patch: pytest.MonkeyPatch, there: Machine) -> None:
     def submit(self: ThreadPoolExecutor, call: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
         if there.scheduler.here() is None:
             return submitted(self, call, *args, **options)
-        done: Future[Any] = Future()
+        future: Future[Any] = Future()
         try:
-            done.set_result(call(*args, **options))
+            future.set_result(call(*args, **options))
         except Exception as error:  # noqa: BLE001 (as a pool keeps it)
-            done.set_exception(error)
-        return done
+            future.set_exception(error)
+        return future
 
     patch.setattr(concurrent.futures.thread.ThreadPoolExecutor, "submit", submit)
     patch.setattr(os, "cpu_count", lambda: 1)

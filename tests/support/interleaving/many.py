@@ -36,10 +36,10 @@ def run_stretches(seeds: Stretch) -> Iterator[Stretch]:
 
 
 def _run(part: Stretch) -> Stretch:
-    with machine() as there:
+    with machine() as own_machine:
         for seed in range(part.first, part.end):
             try:
-                run(there, seed)
+                run(own_machine, seed)
             except Exception as error:  # noqa: BLE001 (said of its seed)
                 part.failed.append(f"seed {seed}: {type(error).__name__}: {error}")
     return part

@@ -104,8 +104,8 @@ class Scheduler:
         """Run actors until each is over, or gone; those of an earlier call are remembered."""
         self.actors += actors
         self.schedule.begin(len(self.actors))
-        for one in actors:
-            one.baton.acquire()
+        for actor in actors:
+            actor.baton.acquire()
         self._all_over.acquire()
         threads = [threading.Thread(target=self._live, args=(one,), daemon=True) for one in actors]
         for thread in threads:
@@ -115,9 +115,9 @@ class Scheduler:
         self._all_over.release()
         for thread in threads:
             thread.join()
-        for one in actors:
-            if one.error is not None:
-                raise one.error
+        for actor in actors:
+            if actor.error is not None:
+                raise actor.error
 
     def here(self) -> Actor | None:
         """Return the actor of the calling thread."""
@@ -230,9 +230,9 @@ class Scheduler:
             return None
         if self.failure:
             return left[0] if actor is None or actor.is_over else actor
-        for one in left:
-            if one.stalls_until and one.stalls_until <= self.steps:
-                one.stalls_until = 0
+        for candidate in left:
+            if candidate.stalls_until and candidate.stalls_until <= self.steps:
+                candidate.stalls_until = 0
         awake = [one for one in left if not one.stalls_until]
         if not awake:
             awake = left[:1]

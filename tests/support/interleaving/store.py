@@ -76,10 +76,10 @@ class SteppedStorage:
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Put a file where there is none."""
         self._step("create", path)
-        done = self.inner.create(path, data)
-        if done:
+        created = self.inner.create(path, data)
+        if created:
             self.machine.made(self, path, data)
-        return done
+        return created
 
     def delete(self, *paths: str, durable: bool = True) -> None:
         """Delete files, a step each."""

@@ -105,8 +105,8 @@ class Tickets:
         older = [one for one in self.there.values() if one.name < own.name and one.meets(own)]
         own.dead = [(one, one.touched) for one in older if began - self._silent_since(own, one, began) > TOLERANCE_S]
         # A write begins to watch a ticket when it first lists it.
-        for one in older:
-            own.seen.setdefault((one.name, one.touched), self.scheduler.now)
+        for ticket in older:
+            own.seen.setdefault((ticket.name, ticket.touched), self.scheduler.now)
 
     def _silent_since(self, own: Left, other: Left, began: float) -> float:
         """Return since when a write counts another's silence: by its own clock where the other's process still runs."""
@@ -120,6 +120,6 @@ class Tickets:
         if own is None or self.scheduler.now - own.began > _LONGEST_S:
             return
         passed = [one for one in own.older if not one.is_given_back and self.lives(one.write_id)]
-        for one in passed:
-            self.scheduler.fail(f"{write_id} passed {one.write_id}, which lives and whose ticket is older")
+        for ticket in passed:
+            self.scheduler.fail(f"{write_id} passed {ticket.write_id}, which lives and whose ticket is older")
         self.met += bool(own.older and not passed)

@@ -155,12 +155,12 @@ class Trial:
 
     def act(self, actor: Actor, program: list[Act]) -> None:
         """Do what an actor has to do, one thing after another."""
-        for number, one in enumerate(program):
+        for number, next_act in enumerate(program):
             actor.begins(self.scheduler.now)
-            if isinstance(one, Write):
-                self._write(actor, number, one)
-            elif isinstance(one, Service):
-                self._serve(one)
+            if isinstance(next_act, Write):
+                self._write(actor, number, next_act)
+            elif isinstance(next_act, Service):
+                self._serve(next_act)
             else:
                 self._read()
 
@@ -246,13 +246,13 @@ class Trial:
     def _read(self) -> None:
         began, cleans = len(self.states) - 1, self.cleans
         try:
-            found = self._rows()
+            rows = self._rows()
         except PyHudiError as error:
             if self.cleans == cleans:
                 self.scheduler.fail(f"a reader failed: {type(error).__name__}: {error}")
             return
-        if found not in self.states[began:]:
-            self.scheduler.fail(f"a reader saw {found}, which the table never held; it held {self.states[began:]}")
+        if rows not in self.states[began:]:
+            self.scheduler.fail(f"a reader saw {rows}, which the table never held; it held {self.states[began:]}")
 
     def _rows(self) -> Rows:
         try:
@@ -261,7 +261,7 @@ class Trial:
             return {}
         schema = pa.schema([snapshot.schema.field(name) for name in ("p", "id", "ts", "value")])
         reader = RowReader(snapshot.storage, schema, snapshot.schema, terms=MergeTerms(snapshot.config))
-        found: Rows = {}
+        rows: Rows = {}
         for file_slice in snapshot.slices():
             files = tuple(
                 (file.path, file.size) for file in (file_slice.base_file, *file_slice.logs) if file is not None
@@ -271,10 +271,10 @@ class Trial:
                 read = pa.Table.from_batches(reader.read(Split((whole(file_slice),))), schema)
                 self.read[files] = [*zip(*(one.to_pylist() for one in read.columns), strict=True)]
             for p, key, ts, value in self.read[files]:
-                if (p, key) in found:
+                if (p, key) in rows:
                     self.scheduler.fail(f"the key {key} is twice in the partition {p}")
-                found[p, key] = ts, value
-        return found
+                rows[p, key] = ts, value
+        return rows
 
     # --- what happens to the table
 
@@ -296,12 +296,12 @@ class Trial:
             self.scheduler.quietly(partial(self._check_victim, storage, instant.requested_time))
         if instant.is_write and instant.state is State.COMPLETED:
             self.lasting.add(instant.requested_time)
-        found = _ID.search(data) if instant.state is State.COMPLETED else None
+        id_match = _ID.search(data) if instant.state is State.COMPLETED else None
         for key in (KEY, SORTED) if instant.state is State.COMPLETED else ():
             if key.encode() in data:
                 self.scheduler.quietly(partial(self._check_unchanged, f"after {key} of {instant.requested_time}"))
-        if found is not None and instant.is_write and instant.requested_time not in dict(self.completed):
-            write_id = found[0].decode()
+        if id_match is not None and instant.is_write and instant.requested_time not in dict(self.completed):
+            write_id = id_match[0].decode()
             if any(_same(self.tries[write_id].act, write_id, done) for _, done in self.completed):
                 self.scheduler.fail(f"{write_id} completed twice, as {instant.requested_time} and {self.completed}")
             self.completed.append((instant.requested_time, write_id))
@@ -323,10 +323,10 @@ class Trial:
         plan = timeline.files.read_rollback_plan(rollback)
         victim = "" if plan is None or plan.instant_to_rollback is None else plan.instant_to_rollback.commit_time
         makers = [(name, one) for name, one in self.tries.items() if victim in one.instants]
-        for name, one in makers:
+        for name, candidate in makers:
             # Its own writer may be on the way to take it back.
             given_up = is_given_up(storage, victim) or Claim(storage, victim).owner() is None
-            if self._lives(one) and self.scheduler.here() is not one.actor and not given_up:
+            if self._lives(candidate) and self.scheduler.here() is not candidate.actor and not given_up:
                 self.scheduler.fail(f"{victim} of {name} is rolled back, though its writer lives")
 
     def _check_completed(self, mine: Try, when: str) -> None:
@@ -337,11 +337,11 @@ class Trial:
         """
         made, states = KINDS[self.drawn.kind], self.states
         states.append(mine.act.apply(states[-1], made))
-        found = self._rows_or_failure(when)
-        if made.index_type is not None and found != states[-1]:
+        rows = self._rows_or_failure(when)
+        if made.index_type is not None and rows != states[-1]:
             looked = [mine.act.apply(states[-2], made, looked_at=one) for one in states[mine.began : -1]]
-            states[-1] = next((one for one in looked if one == found), states[-1])
-        self._compare(found, when)
+            states[-1] = next((one for one in looked if one == rows), states[-1])
+        self._compare(rows, when)
 
     def _rows_or_failure(self, when: str) -> Rows | None:
         try:
@@ -365,9 +365,9 @@ class Trial:
         self.scheduler.run([last])
         if self.scheduler.failure:
             return
-        for one in open_table(self.machine.open(self.path)).timeline().pending:
-            if one.action in WRITE_ACTIONS and one.requested_time in dead:
-                self.scheduler.fail(f"{one.requested_time} of a dead writer is still pending")
+        for candidate in open_table(self.machine.open(self.path)).timeline().pending:
+            if candidate.action in WRITE_ACTIONS and candidate.requested_time in dead:
+                self.scheduler.fail(f"{candidate.requested_time} of a dead writer is still pending")
         for name, tried in self.tries.items():
             if tried.actor.killed:
                 self._check_left_nothing(name, tried)
@@ -376,12 +376,12 @@ class Trial:
         broken = [(name, one.act) for name, one in self.tries.items() if one.actor.killed and not one.is_over]
         # A job that is run again has the write id of the dead one, which may have completed.
         again = broken if self.seed % 2 else []
-        for write_id, known in (*again, ("actor0act9try9end", act)):
+        for write_id, write_act in (*again, ("actor0act9try9end", act)):
             actor.begins(self.scheduler.now)
             # Where no write has made the table, there is nothing to delete from.
-            refusable = known.operation == "delete" and not self._is_made()
+            refusable = write_act.operation == "delete" and not self._is_made()
             # The first may find a dead write that was decided, and complete it.
-            if not any(self._try(actor, known, write_id) for _ in range(1 if refusable else _TRIES)):
+            if not any(self._try(actor, write_act, write_id) for _ in range(1 if refusable else _TRIES)):
                 if not refusable:
                     self.scheduler.fail(f"the table takes no more writes: {self.tries[write_id].refused}")
             elif refusable:
@@ -399,11 +399,11 @@ class Trial:
         self._compare(self._rows_or_failure("at the end"), "at the end")
         self._check_tickets()
         done = {name for _, name in self.completed}
-        for name, one in self.tries.items():
-            if one.refused and name in done:
-                self.scheduler.fail(f"{name} was refused, and is complete: {one.refused}")
-            elif one.refused:
-                self._check_left_nothing(name, one)
+        for name, attempt in self.tries.items():
+            if attempt.refused and name in done:
+                self.scheduler.fail(f"{name} was refused, and is complete: {attempt.refused}")
+            elif attempt.refused:
+                self._check_left_nothing(name, attempt)
 
     def check_rules(self) -> None:
         """Check what has to hold of each table; of one in ten by all its rows."""
@@ -456,10 +456,10 @@ def _template(machine: Machine, kind: str, *, metadata: bool) -> tuple[Mapping[s
         machine.made, machine.deleted, machine.listed = lambda *_: None, lambda _: None, lambda *_: None
         path = f"memory://template/{kind.replace(' ', '-')}"
         rows: Rows = {}
-        for number, one in enumerate(before(kind)):
+        for number, act in enumerate(before(kind)):
             machine.scheduler.now += 1
-            write(one.request(path, KINDS[kind], f"made{number}"), one.parts())
-            rows = one.apply(rows, KINDS[kind])
+            write(act.request(path, KINDS[kind], f"made{number}"), act.parts())
+            rows = act.apply(rows, KINDS[kind])
         if metadata:
             begin_metadata(path, by_apache_hudi=crc32(kind.encode()) % 2 == 0)
         prefix = f"{path.removeprefix(memory.SCHEME)}/"

@@ -58,7 +58,7 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
     deleted = [file for files in victims.values() for file in files]
     storage.delete(*deleted)
     if finish:
-        done = CleanMetadata(
+        clean_metadata = CleanMetadata(
             start_clean_time=now,
             time_taken_in_millis=0,
             total_files_deleted=len(deleted),
@@ -73,7 +73,7 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
             },
         )
         at = next_time(int(storage.now() * 1000), now, "UTC")
-        timeline.complete(replace(clean, state=State.COMPLETED, completion_time=at), encode(done))
+        timeline.complete(replace(clean, state=State.COMPLETED, completion_time=at), encode(clean_metadata))
     return deleted
 
 
@@ -106,10 +106,10 @@ def archive(path: Path | str, count: int, *, told: bool = True) -> None:
     files = [{"fileName": one, "fileLen": len(storage.read(f"{folder}/{one}"))} for one in names]
     storage.write(f"{folder}/manifest_{len(names)}", json.dumps({"files": files}).encode())
     storage.write(f"{folder}/_version_", str(len(names)).encode())
-    for one in gone:
+    for entry in gone:
         for state in (State.REQUESTED, State.INFLIGHT):
-            storage.delete(instants.path(one.at(state)))
-        storage.delete(instants.path(one))
+            storage.delete(instants.path(entry.at(state)))
+        storage.delete(instants.path(entry))
 
 
 def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, list[str]]:

@@ -101,9 +101,9 @@ def append(
     storage = open_storage(str(path))
     config = load_config(storage)
     timeline = Table(storage, config).timeline()
-    found = latest_schema(config, timeline)
-    assert found is not None
-    index, keys, view = index_for(config), KeyGenerator(config, found), open_view(timeline)
+    schema = latest_schema(config, timeline)
+    assert schema is not None
+    index, keys, view = index_for(config), KeyGenerator(config, schema), open_view(timeline)
     everything = rows(*some, *((key, partition, 0, 0) for key, partition, _ in gone)).combine_chunks().to_batches()[0]
     record_keys, parts = keys.composed(everything)
     buckets = index.buckets(record_keys, parts).tolist()
@@ -118,18 +118,20 @@ def append(
         rowed = [number for number in numbers if number < len(some)]
         deleted = [gone[number - len(some)] for number in numbers if number >= len(some)]
         log = LogFileName(file_id, at, 1, WriteToken(0, 0, len(stats)))
-        stat = _write_log(storage, config, found, partition, log, everything.take(pa.array(rowed, pa.int64())), deleted)
+        stat = _write_log(
+            storage, config, schema, partition, log, everything.take(pa.array(rowed, pa.int64())), deleted
+        )
         stats.setdefault(partition, []).append(stat)
     body = CommitMetadata(
         partition_to_write_stats=stats,
-        extra_metadata={"schema": avro_schema(found, config.name)},
+        extra_metadata={"schema": avro_schema(schema, config.name)},
         operation_type="UPSERT",
     )
     timeline = Table(storage, config).timeline()
-    done = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-    timeline.complete(Instant(at, "deltacommit", State.COMPLETED, done), timeline.files.codec.encode(body))
+    completion_time = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    timeline.complete(Instant(at, "deltacommit", State.COMPLETED, completion_time), timeline.files.codec.encode(body))
     # Whoever takes no part in decisions may complete in the same millisecond as somebody who read the timeline before.
-    while format_time(int(time.time() * 1000), config.timezone) <= done:
+    while format_time(int(time.time() * 1000), config.timezone) <= completion_time:
         time.sleep(0.001)
     return at
 
@@ -240,25 +242,25 @@ def merged(path: Path | str, *columns: str) -> list[tuple[Any, ...]]:
     assert schema is not None
     wanted = with_meta(schema)
     names = columns or ("p", "id", "value")
-    found: list[tuple[Any, ...]] = []
+    merged_rows: list[tuple[Any, ...]] = []
     with_spills = open_storage(f"memory://{uuid.uuid4().hex}")
     for file_slice in slices(path):
         whole = MergedSlice(
             storage, config, file_slice, schema, lambda _: True, memory=1 << 24, open_spill=local_spills(with_spills)
         )
         for batch in whole.batches(wanted):
-            found += zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-    return sorted(found)
+            merged_rows += zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    return sorted(merged_rows)
 
 
 def in_bases(path: Path | str) -> list[tuple[Any, ...]]:
     """Return the rows of the newest base files alone."""
-    found: list[tuple[Any, ...]] = []
+    base_rows: list[tuple[Any, ...]] = []
     for file_slice in slices(path):
         if file_slice.base is not None:
             table = pq.read_table(Path(str(path)) / file_slice.base.path, partitioning=None)
-            found += zip(*(table.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
-    return sorted(found)
+            base_rows += zip(*(table.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
+    return sorted(base_rows)
 
 
 def _with_meta(batch: pa.RecordBatch, at: str, file_id: str) -> pa.RecordBatch:
@@ -292,9 +294,11 @@ def _deletes(some: Sequence[tuple[str, str, int | None]]) -> Deletes:
 def as_another_writer(path: Path, *times: str) -> None:
     """Take from completed writes, of some times or from all, what tells that pyhudi made them."""
     files = timeline_of(path).files
-    for done in timeline_of(path).writes:
-        if not times or done.requested_time in times:
-            body = files.read_commit(done)
+    for instant in timeline_of(path).writes:
+        if not times or instant.requested_time in times:
+            body = files.read_commit(instant)
             kept = {key: text for key, text in body.extra_metadata.items() if not key.startswith("pyhudi.")}
-            files.storage.write(files.path(done), files.codec.encode(body.model_copy(update={"extra_metadata": kept})))
+            files.storage.write(
+                files.path(instant), files.codec.encode(body.model_copy(update={"extra_metadata": kept}))
+            )
     read_written._WRITTEN.clear()

@@ -95,10 +95,10 @@ class Logged:
         index = index_for(self.config)
         ids = pa.array([f"k{key}" for key in keys])
         buckets = index.buckets(ids, [("id", ids)]).tolist()
-        known = {index.number_of(one.group): one.group for one in self.slices(partition)}
+        groups_by_bucket = {index.number_of(one.group): one.group for one in self.slices(partition)}
         self._open(partition, work.instant)
         for bucket in sorted(set(buckets)):
-            group = known.get(bucket) or index.place(work.instant, partition, bucket)
+            group = groups_by_bucket.get(bucket) or index.place(work.instant, partition, bucket)
             chosen = ids.filter(pa.array([one == bucket for one in buckets]))
             name = LogFileName(group.file_id, work.instant, 1, WriteToken(0, 0, 0)).format()
             n = len(chosen)
@@ -175,12 +175,12 @@ class Logged:
 
     def content(self, as_of: Callable[[Timeline], Timeline] = lambda one: one) -> Rows:
         """Return the table's rows as of a moment, by the file view and a merge in a dict."""
-        found: Rows = []
+        table_rows: Rows = []
         for partition in self.partitions():
             for file_slice in self.slices(partition, as_of):
                 rows = _merged(self.storage, file_slice).values()
-                found += [(partition, row["id"], row["value"]) for row in rows]
-        return sorted(found)
+                table_rows += [(partition, row["id"], row["value"]) for row in rows]
+        return sorted(table_rows)
 
     def files(self) -> set[str]:
         """Return the paths of all data files."""
@@ -238,16 +238,18 @@ def _operation(file_slice: FileSlice) -> CompactionOperation:
 
 def _merged(storage: Storage, file_slice: FileSlice) -> dict[str, dict[str, object]]:
     """Return the rows of a slice by key: the later one counts, as all have one ordering value."""
-    schema, found = with_meta(SCHEMA), dict[str, dict[str, object]]()
+    schema, rows_by_key = with_meta(SCHEMA), dict[str, dict[str, object]]()
     if file_slice.base is not None:
         with BaseFileReader(storage, file_slice.base.path, plain=None) as reader:
-            found |= {row["_hoodie_record_key"]: row for batch in reader.batches(schema) for row in batch.to_pylist()}
+            rows_by_key |= {
+                row["_hoodie_record_key"]: row for batch in reader.batches(schema) for row in batch.to_pylist()
+            }
     for log in file_slice.logs:
         for block in read_blocks(storage, log.path):
             if block.type == BlockType.DELETE:
                 for key in BlockContent(storage, block).deletes().keys.to_pylist():
-                    found.pop(key, None)
+                    rows_by_key.pop(key, None)
                 continue
             rows = (row for batch in BlockContent(storage, block).rows(schema) for row in batch.to_pylist())
-            found |= {row["_hoodie_record_key"]: row for row in rows}
-    return found
+            rows_by_key |= {row["_hoodie_record_key"]: row for row in rows}
+    return rows_by_key

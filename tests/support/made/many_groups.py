@@ -86,11 +86,11 @@ def make(path: str, measures: ManyGroups) -> tuple[Files, list[ColumnBounds]]:
     storage = open_storage(path)
     create_config(storage, _config(measures.groups if measures.buckets else None))
     bands = measures.bands()
-    kept = Path(path) / ".hoodie" / "bands"
-    kept.mkdir(parents=True)
+    bands_folder = Path(path) / ".hoodie" / "bands"
+    bands_folder.mkdir(parents=True)
     for number, band in enumerate(bands):
-        pq.write_table(band, kept / f"{number}.parquet", compression="none")
-    sizes = [(kept / f"{number}.parquet").stat().st_size for number in range(len(bands))]
+        pq.write_table(band, bands_folder / f"{number}.parquet", compression="none")
+    sizes = [(bands_folder / f"{number}.parquet").stat().st_size for number in range(len(bands))]
     stats: dict[str, list[WriteStat]] = {}
     names: list[str] = []
     for number in range(measures.partitions):
@@ -102,10 +102,10 @@ def make(path: str, measures: ManyGroups) -> tuple[Files, list[ColumnBounds]]:
             names.append(BaseFileName(file_id, WriteToken(number, 1, number), _TIME).format())
             place = f"{partition}/{names[-1]}"
             if measures.there:
-                os.link(kept / f"{band}.parquet", f"{path}/{place}")
+                os.link(bands_folder / f"{band}.parquet", f"{path}/{place}")
             stat = _stat(file_id, partition, place, bands[band].num_rows, sizes[band])
             stats.setdefault(partition, []).append(stat)
-    shutil.rmtree(kept)
+    shutil.rmtree(bands_folder)
     _commit(storage, stats, bands[0].schema)
     of_files = np.arange(measures.count) % BANDS
     partitions = np.repeat([f"p{number}" for number in range(measures.partitions)], measures.groups)
@@ -184,12 +184,12 @@ def _first_keys(groups: int) -> list[int]:
 
 def _bounds(bands: Sequence[pa.Table], of_files: np.ndarray[Any, Any]) -> list[ColumnBounds]:
     """Return the bounds of the columns of which Apache Hudi keeps bounds."""
-    found = []
+    column_bounds = []
     none = np.zeros(len(of_files), dtype=np.int64)
     for name in (*_META, *(name for name in bands[0].column_names if name not in META_COLUMNS)):
         kind = bands[0].schema.field(name).type
         extremes = [pc.min_max(band[name]) for band in bands]
         least, greatest = (pa.array([each[side].as_py() for each in extremes], kind) for side in ("min", "max"))
         at = pa.array(of_files)
-        found.append(ColumnBounds(name, least.take(at), greatest.take(at), none))
-    return found
+        column_bounds.append(ColumnBounds(name, least.take(at), greatest.take(at), none))
+    return column_bounds

@@ -42,13 +42,13 @@ def with_log_files(path: str, files: Files) -> tuple[Files, list[ColumnBounds]]:
 
 def _blocks(storage: Storage, path: str, schema: pa.Schema) -> list[pa.Table]:
     """Return the rows of each data block of a log file, with those of some columns that it has."""
-    found = []
+    block_tables = []
     for block in read_blocks(storage, path):
         if block.is_data:
             has = columns_of(block).names
             wanted = pa.schema([field for field in schema if field.name in has])
-            found.append(pa.Table.from_batches(BlockContent(storage, block).rows(wanted), wanted))
-    return found
+            block_tables.append(pa.Table.from_batches(BlockContent(storage, block).rows(wanted), wanted))
+    return block_tables
 
 
 def _with_logs(

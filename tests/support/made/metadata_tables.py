@@ -119,14 +119,14 @@ def simulate_compaction(path: str, *, completes: bool = True) -> str:
     storage = open_storage(path)
     table, files = open_table(storage), files_of(path)
     writer = _Writer(storage, files, [], None, How(), table.config.version)
-    time, done = (format_time(int(clock() * 1000) + later, table.config.timezone) for later in (0, 1))
+    time, completion_time = (format_time(int(clock() * 1000) + later, table.config.timezone) for later in (0, 1))
     folder = f"{FOLDER}/.hoodie/timeline"
     storage.write(f"{folder}/{time}.compaction.requested", encode(CompactionPlan()))
     if completes:
         storage.write(f"{folder}/{time}.compaction.inflight", b"")
         for group, entries in writer._entries(FILES, np.arange(len(files.times))):
             writer._base(FILES, group, time, entries)
-        storage.write(f"{folder}/{time}_{done}.commit", encode(CommitMetadata(operation_type="COMPACT")))
+        storage.write(f"{folder}/{time}_{completion_time}.commit", encode(CommitMetadata(operation_type="COMPACT")))
     return time
 
 

@@ -128,16 +128,18 @@ def _possible(changed: Changed, others: Set[Key]) -> Changed:
         # A row that may not move stays as it is; what was to come to its place finds it taken.
         updates |= {old: row} if free else {}
         taken.add(changed.place(row) if free else old)
-    kept = replace(changed, updates=updates)
-    came = [kept.place(row) for row in updates.values()]
-    stays = {place for place in kept.rows if place not in updates and place not in kept.deletes} | others
+    allowed_change = replace(changed, updates=updates)
+    came = [allowed_change.place(row) for row in updates.values()]
+    stays = {
+        place for place in allowed_change.rows if place not in updates and place not in allowed_change.deletes
+    } | others
     if len(set(came)) < len(came) or stays & set(came):
-        return _possible(kept, others)
+        return _possible(allowed_change, others)
     inserts: dict[Key, Row] = {}
-    for row in kept.inserts:
-        if kept.place(row) not in stays | set(came):
-            inserts.setdefault(kept.place(row), row)
-    return replace(kept, inserts=list(inserts.values()))
+    for row in allowed_change.inserts:
+        if allowed_change.place(row) not in stays | set(came):
+            inserts.setdefault(allowed_change.place(row), row)
+    return replace(allowed_change, inserts=list(inserts.values()))
 
 
 def with_merges(history: Sequence[Step], seed: int) -> list[Step]:

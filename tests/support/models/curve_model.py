@@ -54,10 +54,10 @@ def in_order(rows: Sequence[dict[str, Any]], columns: Sequence[str], curve: str)
 
 
 def _at_most(one: Sequence[tuple[bool, Any]], other: Sequence[tuple[bool, Any]]) -> bool:
-    for (there, value), (also, next_value) in zip(one, other, strict=True):
-        if there != also:
+    for (has_value, value), (also, next_value) in zip(one, other, strict=True):
+        if has_value != also:
             return also
-        if there and value != next_value:
+        if has_value and value != next_value:
             return bool(value < next_value)
     return True
 

@@ -38,20 +38,22 @@ class EverywhereModel(Model):
             for key in elsewhere:
                 self._leave(key, row, counts)
             if not self._newer(home, row):
-                known = len(self.rows.get(home, ()))
-                counts.inserts += not known
-                counts.updates += bool(known)
-                counts.deletes += max(known - 1, 0)
+                copies_count = len(self.rows.get(home, ()))
+                counts.inserts += not copies_count
+                counts.updates += bool(copies_count)
+                counts.deletes += max(copies_count - 1, 0)
                 self.rows[home] = [row]
         return counts
 
     def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
-        known = [row for row in rows if policy != "none" and any(same_key(self.names, key, row) for key in self.rows)]
-        if policy == "fail" and any(not row["_hoodie_is_deleted"] for row in known):
+        known_rows = [
+            row for row in rows if policy != "none" and any(same_key(self.names, key, row) for key in self.rows)
+        ]
+        if policy == "fail" and any(not row["_hoodie_is_deleted"] for row in known_rows):
             return None
-        counts = super()._insert([row for row in rows if row not in known], "none")
+        counts = super()._insert([row for row in rows if row not in known_rows], "none")
         assert counts is not None
-        for row in known:
+        for row in known_rows:
             counts.not_found += bool(row["_hoodie_is_deleted"])
             counts.dropped += not row["_hoodie_is_deleted"]
         return counts
@@ -121,12 +123,12 @@ class EverywhereLoggedModel(LookedUpModel):
         counts, added, again = Counts(), [], set[Group]()
         rows = list(rows)
         spots = [self._spots(row) if policy != "none" else [] for row in rows]
-        known = [any(spot in self.rows for spot in some) for some in spots]
+        known_flags = [any(spot in self.rows for spot in some) for some in spots]
         if policy == "fail" and any(
-            one and not row["_hoodie_is_deleted"] for one, row in zip(known, rows, strict=True)
+            one and not row["_hoodie_is_deleted"] for one, row in zip(known_flags, rows, strict=True)
         ):
             return None
-        for row, some, is_known in zip(rows, spots, known, strict=True):
+        for row, some, is_known in zip(rows, spots, known_flags, strict=True):
             if row["_hoodie_is_deleted"]:
                 counts.not_found += 1
             elif is_known:

@@ -165,18 +165,18 @@ class LoggedModel(Model):
 
     def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
         """Log what each task has of file groups that are appended to, nobody looking; the rest makes bases."""
-        there = self._appended()
-        new = [row for row in rows if self._group(key_of(row)) not in there]
+        appended_groups = self._appended()
+        new = [row for row in rows if self._group(key_of(row)) not in appended_groups]
         counts = super()._merge(new, deletes=deletes)
         self._write_bases({self._group(key_of(row)) for row in new if key_of(row) in self.rows})
         for hand in self.hands:
             # A delete that asks for no order holds for what other tasks have of its key, whatever else this one has.
             resets = {key_of(row) for row in hand if self._is_reset(row) and not deletes}
-            for key in (one for one in resets if self._group(one) in there):
+            for key in (one for one in resets if self._group(one) in appended_groups):
                 self._log(key, Logged(None, None, hides=True))
                 counts.deletes += 1
             for row in self._folded(hand):
-                if self._group(key_of(row)) in there and (deletes or not self._is_reset(row)):
+                if self._group(key_of(row)) in appended_groups and (deletes or not self._is_reset(row)):
                     gone, key = deletes or bool(row["_hoodie_is_deleted"]), key_of(row)
                     at = self._carried(key) if deletes else stamp(row)
                     self._log(key, Logged(None if gone else row, at, hides=at is None))

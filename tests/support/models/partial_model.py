@@ -89,21 +89,21 @@ class PartialModel:
         folded: dict[Key, Row] = {}
         for key, rows in given.items():
             in_order = sorted(rows, key=_stamp) if self.ordered else rows
-            one = in_order[0]
+            current = in_order[0]
             revived = False
             for later in in_order[1:]:
-                revived |= _gone(one) or _gone(later)
-                one = self._met(one, later)
-            if step.columns is not None and not _gone(one) and (revived or self._seen(key) is None):
+                revived |= _gone(current) or _gone(later)
+                current = self._met(current, later)
+            if step.columns is not None and not _gone(current) and (revived or self._seen(key) is None):
                 return key
-            folded[key] = one
-        for key, one in folded.items():
+            folded[key] = current
+        for key, current in folded.items():
             if self.logs and not self.is_new:
-                whole = step.columns is not None and self.flagged and not _gone(one)
-                entry = self._met(self._seen(key), one) if whole else one
+                whole = step.columns is not None and self.flagged and not _gone(current)
+                entry = self._met(self._seen(key), current) if whole else current
                 self.log[key] = self._met(self.log.get(key), entry)
             else:
-                self._into_base(key, one)
+                self._into_base(key, current)
         self.is_new = False
         return None
 
@@ -127,11 +127,11 @@ class PartialModel:
         return None if found is None or _gone(found) else found
 
     def _into_base(self, key: Key, entry: Row) -> None:
-        found = self._met(self.base.get(key), entry)
-        if _gone(found):
+        merged_row = self._met(self.base.get(key), entry)
+        if _gone(merged_row):
             self.base.pop(key, None)
         else:
-            self.base[key] = found
+            self.base[key] = merged_row
 
     def _met(self, older: Row | None, newer: Row) -> Row:
         """Return what comes of two rows of one key."""

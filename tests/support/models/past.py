@@ -91,21 +91,21 @@ class Past:
         storage = open_storage(str(self.path))
         files = [one.file for one in (first, second)]
         first.completed, second.completed = second.completed, first.completed
-        for one, file in zip((first, second), files, strict=True):
-            storage.write(one.file, storage.read(file))
+        for commit, file in zip((first, second), files, strict=True):
+            storage.write(commit.file, storage.read(file))
             storage.delete(file)
 
     def _write(self, operation: str, partition: str, keys: Sequence[str], value: int) -> Commit:
         rows = pa.table({"id": list(keys), "p": [partition] * len(keys), "value": pa.array([value] * len(keys))})
         table = replace(TABLE, table_type="MERGE_ON_READ") if self.merge_on_read else TABLE
-        done = write(
+        result = write(
             self.path,
             rows,
             operation=operation,
             table=TableSettings() if self.commits else table,
             settings=WriteSettings(colocated=self.merge_on_read),
         )
-        [file] = [name for name in files_below(self.path) if name.startswith(f"{TIMELINE}/{done.instant}_")]
+        [file] = [name for name in files_below(self.path) if name.startswith(f"{TIMELINE}/{result.instant}_")]
         held = dict(self._partitions(self.commits).get(partition, {}))
         left = {partition: held}
         if operation == "insert_overwrite_table":
@@ -114,9 +114,9 @@ class Past:
             if operation == "delete":
                 held.pop(key, None)
             else:
-                left[partition][key] = (value, done.instant)
+                left[partition][key] = (value, result.instant)
         completed, _, action = file.rpartition("_")[2].partition(".")
-        self.commits.append(Commit(done.instant, completed, action, left))
+        self.commits.append(Commit(result.instant, completed, action, left))
         return self.commits[-1]
 
     def _partitions(self, commits: Sequence[Commit]) -> dict[str, dict[str, tuple[int, str]]]:

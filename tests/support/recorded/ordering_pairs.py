@@ -35,9 +35,9 @@ OPTIONS = unpartitioned(1)
 def writes(kind: pa.DataType, values: list[Any]) -> tuple[pa.Table, pa.Table]:
     """Return two writes in which every pair meets: row and delete, in the table and within the second write."""
     first, second = [], []
-    for one, older in enumerate(values):
+    for current, older in enumerate(values):
         for other, newer in enumerate(values):
-            pair = f"{one}.{other}"
+            pair = f"{current}.{other}"
             for deleted in (False, True):
                 first.append((f"base {pair} {deleted}", older, 1, False))
                 second.append((f"base {pair} {deleted}", newer, 2, deleted))

@@ -125,10 +125,10 @@ def spelled_times(table: Path) -> list[dict[str, str]]:
 
 def queries_after_cleaning(table: Path) -> list[dict[str, str]]:
     """Return what the cleaned table is asked: each moment, what came since each, and what its archive tells."""
-    known = commits(table)
-    since = [window(one.completed) for one in known]
+    table_commits = commits(table)
+    since = [window(one.completed) for one in table_commits]
     searched = {**window("2020-01-01"), FULL_SCAN: "true"}
-    return [*moments(table), *since, searched, window(known[0].completed, known[-2].completed)]
+    return [*moments(table), *since, searched, window(table_commits[0].completed, table_commits[-2].completed)]
 
 
 def _spellings(time: str) -> list[str]:

@@ -75,9 +75,9 @@ def _assert_all(root: Path, unique: bool) -> None:
     completed = completed_in(root, layout)
     _assert_no_leftovers(files, layout)
     replay = _Replay()
-    for one in completed:
-        if one.action in {"commit", "replacecommit", "deltacommit"}:
-            _take(replay, one)
+    for entry in completed:
+        if entry.action in {"commit", "replacecommit", "deltacommit"}:
+            _take(replay, entry)
     data = {
         name
         for name in files
@@ -120,10 +120,10 @@ def java_bucket(record_key: str, fields: list[str], count: int) -> int:
 def _rule(root: Path, instants: set[str]) -> Mapping[str, Any] | None:
     """Return the newest rule of bucket numbers whose instant completed; None for a table that has none."""
     folders = (root / ".hoodie/.bucket_index/partition_bucket_index_meta/configs", root / ".hoodie/.pyhudi/buckets")
-    found = {file.name.partition(".")[0]: file for folder in folders for file in folder.glob("[0-9]*")}
-    assert not found or "0" * 14 in found, "the first rescale notes the number before it"
-    assert found.keys() <= {*instants, "0" * 14}, "every rule is of an instant that completed"
-    return json.loads(found[max(found)].read_text()) if found else None
+    rule_files = {file.name.partition(".")[0]: file for folder in folders for file in folder.glob("[0-9]*")}
+    assert not rule_files or "0" * 14 in rule_files, "the first rescale notes the number before it"
+    assert rule_files.keys() <= {*instants, "0" * 14}, "every rule is of an instant that completed"
+    return json.loads(rule_files[max(rule_files)].read_text()) if rule_files else None
 
 
 def _number_of(rule: Mapping[str, Any] | None, partition: str, noted: int) -> int:

@@ -81,9 +81,9 @@ class CountedTable:
         instants: dict[str, tuple[str, str | None]] = {}
         bodies = {}
         for file in (path / ".hoodie/timeline").glob("[0-9]*"):
-            found = _INSTANT.fullmatch(file.name)
-            assert found is not None, file
-            time, completed, action, _ = found.groups()
+            name_match = _INSTANT.fullmatch(file.name)
+            assert name_match is not None, file
+            time, completed, action, _ = name_match.groups()
             if action == "inflight":
                 action = "commit"
             if completed or time not in instants:
@@ -105,17 +105,17 @@ class CountedTable:
         for file in sorted(path.rglob("*")):
             place = str(file.parent.relative_to(path)).replace(".", "", 1) if file.parent == path else ""
             place = place or str(file.parent.relative_to(path))
-            found = _BASE.fullmatch(file.name) or _LOG.fullmatch(file.name)
-            if place.startswith(".hoodie") or found is None:
+            name_match = _BASE.fullmatch(file.name) or _LOG.fullmatch(file.name)
+            if place.startswith(".hoodie") or name_match is None:
                 continue
-            if instants[found["at"]][1] is None:
+            if instants[name_match["at"]][1] is None:
                 unfinished.append(file)
                 continue
-            group = every.setdefault((place, found["id"]), Group())
+            group = every.setdefault((place, name_match["id"]), Group())
             if file.name.startswith("."):
-                group.logs[file] = found["at"]
+                group.logs[file] = name_match["at"]
             else:
-                group.bases[found["at"]] = file
+                group.bases[name_match["at"]] = file
         return cls(path, instants, bodies, every, replaced, unfinished)
 
     @property
@@ -155,7 +155,7 @@ class CountedTable:
 
     def space(self) -> dict[str, tuple[int, int]]:
         """Return the live and dead bytes as each write left them."""
-        found = {}
+        bytes_by_time = {}
         for time, (action, completed) in sorted(self.instants.items()):
             if action in _WRITES and completed is not None:
                 live = every = 0
@@ -163,8 +163,8 @@ class CountedTable:
                     then = group.until(time)
                     every += size_of([*then.bases.values(), *then.logs])
                     live += 0 if self.replaced.get(name, "9") <= time else size_of(then.live)
-                found[time] = live, every - live
-        return found
+                bytes_by_time[time] = live, every - live
+        return bytes_by_time
 
 
 def size_of(files: list[Path]) -> int:

@@ -45,11 +45,11 @@ def _health(end: End) -> None:
         with on_disk(end.path) as copy:
             _health(replace(end, path=copy))
         return
-    found = findings(end.path, deep=end.deep)
+    table_findings = findings(end.path, deep=end.deep)
     if end.tolerated is None:
-        wrong = [one for one in found if one["severity"] == "error"]
+        wrong = [one for one in table_findings if one["severity"] == "error"]
     else:
-        wrong = [one for one in found if one["code"] not in end.tolerated]
+        wrong = [one for one in table_findings if one["code"] not in end.tolerated]
     assert not wrong, wrong
 
 

@@ -26,14 +26,14 @@ def forwarded(root: Path, modules: Iterable[Path]) -> list[str]:
     top = [node for tree in trees.values() for node in tree.body]
     functions = {node.name for node in top if isinstance(node, ast.FunctionDef)}
     classes = {node.name for node in top if isinstance(node, ast.ClassDef)}
-    found = []
+    forwarded_parameters = []
     for path, tree in trees.items():
         for function, uses in _Functions().of(tree):
             for name, callees in uses.items():
                 own = [_is_own(callee, functions, classes) for callee in callees]
                 if own and all(own) and not all(_is_constructor(callee, classes) for callee in callees):
-                    found.append(f"{path}:{function.lineno}: {function.name}({name})")
-    return found
+                    forwarded_parameters.append(f"{path}:{function.lineno}: {function.name}({name})")
+    return forwarded_parameters
 
 
 def _is_own(callee: ast.expr | None, functions: set[str], classes: set[str]) -> bool:

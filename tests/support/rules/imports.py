@@ -126,16 +126,16 @@ def imports(tree: ast.Module, module: str) -> Iterator[tuple[int, str, str]]:
 
 def own_modules(module: str, text: str) -> set[str]:
     """Return the modules of the package that a module imports, where it has types only, too."""
-    found = set()
+    modules = set()
     for _, source, name in imports(ast.parse(text), module):
         parts = [*source.split("."), *([name] if name else [])]
         paths = ["/".join(parts[1:end]) for end in (len(parts), len(parts) - 1)]
         if parts[0] == "pyhudi":
-            known = (
+            existing_paths = (
                 path for path in paths for suffix in (".py", "/__init__.py") if (ROOT / f"{path}{suffix}").is_file()
             )
-            found.add(next(known, source))
-    return found
+            modules.add(next(existing_paths, source))
+    return modules
 
 
 def layer_at(module: str) -> str:
@@ -158,20 +158,22 @@ def package_of(source: str, name: str) -> str | None:
 
 def upward_imports(module: str, text: str) -> list[str]:
     here = package_at(module)
-    found = []
+    violations = []
     for line, source, name in imports(ast.parse(text), module):
-        there = package_of(source, name)
-        if source.split(".")[0] != "pyhudi" or here == there:
+        imported_package = package_of(source, name)
+        if source.split(".")[0] != "pyhudi" or here == imported_package:
             continue
-        apart = here is not None and there is not None and {layer_at(here), layer_at(there)} == APART
-        if here is None or there is None or apart or RANKS[there] >= RANKS[here]:
-            found.append(f"{module}:{line}: {here} imports {there or source}")
-    return found
+        apart = (
+            here is not None and imported_package is not None and {layer_at(here), layer_at(imported_package)} == APART
+        )
+        if here is None or imported_package is None or apart or RANKS[imported_package] >= RANKS[here]:
+            violations.append(f"{module}:{line}: {here} imports {imported_package or source}")
+    return violations
 
 
 def upward_imports_of_support(module: str, text: str) -> list[str]:
     here = module.rpartition("/")[0]
-    found = []
+    violations = []
     for line, source, name in imports(ast.parse(text), module):
         parts = ["tests", *source.removeprefix("pyhudi.tests.").split("."), name]
         if parts[1] != "support":
@@ -179,8 +181,8 @@ def upward_imports_of_support(module: str, text: str) -> list[str]:
         paths = ("/".join(parts[:end]) for end in (3, 2))
         there = next(path for path in paths if path in SUPPORT_RANKS)
         if here != there and SUPPORT_RANKS.get(there, 0) >= SUPPORT_RANKS.get(here, 0):
-            found.append(f"{module}:{line}: {here} imports {there}")
-    return found
+            violations.append(f"{module}:{line}: {here} imports {there}")
+    return violations
 
 
 def absolute_imports(module: str, text: str) -> list[str]:
@@ -200,8 +202,8 @@ def circles(texts: Mapping[str, str]) -> list[str]:
     reached = {module: set[str]() for module in texts}
     for module, text in texts.items():
         for _, source, name in imports(ast.parse(text), module):
-            there = names.get(f"{source}.{name}", names.get(source, module))
-            reached[module] |= {there} - {module}
+            imported = names.get(f"{source}.{name}", names.get(source, module))
+            reached[module] |= {imported} - {module}
     # What nothing imports that is left, or imports nothing that is left, is on no circle.
     while free := {one for one, there in reached.items() if not there or not any(one in of for of in reached.values())}:
         reached = {one: there - free for one, there in reached.items() if one not in free}

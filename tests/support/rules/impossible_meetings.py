@@ -102,9 +102,9 @@ def why_impossible(cell: Cell, rules: ConcurrencyRules) -> str:
     """Return why a meeting cannot come about; empty where it can."""
     if cell in rules.verdicts:
         return ""
-    found = [
+    reasons = [
         reason
         for mine, theirs, known, asked, reason in IMPOSSIBLE
         if cell[0] in mine and cell[1] in theirs and cell[2] in known and cell[3] in asked
     ]
-    return found[0] if found else NOT_LOOKED_FOR
+    return reasons[0] if reasons else NOT_LOOKED_FOR

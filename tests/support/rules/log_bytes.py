@@ -35,12 +35,12 @@ class Block:
         schema = fastavro.parse_schema(json.loads(self.headers[SCHEMA]))
         version, count = struct.unpack_from(">ii", self.content)
         assert version in {1, 2, 3}
-        at, found = 8, []
+        at, records = 8, []
         for _ in range(count):
             (size,) = struct.unpack_from(">i", self.content, at)
-            found.append(fastavro.schemaless_reader(io.BytesIO(self.content[at + 4 : at + 4 + size]), schema, None))
+            records.append(fastavro.schemaless_reader(io.BytesIO(self.content[at + 4 : at + 4 + size]), schema, None))
             at += 4 + size
-        return pa.Table.from_pylist(found)
+        return pa.Table.from_pylist(records)
 
 
 def blocks_of(file: Path) -> tuple[Block, ...]:
@@ -54,7 +54,7 @@ def blocks_of(file: Path) -> tuple[Block, ...]:
 # Tests look at a file again with each copy of its table.
 @lru_cache(maxsize=1024)
 def _blocks(data: bytes) -> tuple[Block, ...]:
-    at, found = 0, []
+    at, blocks = 0, []
     while at < len(data):
         assert data[at : at + 6] == MAGIC, f"has no block at {at}"
         (length,) = struct.unpack_from(">q", data, at + 6)
@@ -70,17 +70,17 @@ def _blocks(data: bytes) -> tuple[Block, ...]:
         footers, place = _map(data, place + 8 + size)
         assert place == end - 8
         assert not footers
-        found.append(Block(kind, headers, content))
+        blocks.append(Block(kind, headers, content))
         at = end
-    return tuple(found)
+    return tuple(blocks)
 
 
 def _map(data: bytes, at: int) -> tuple[dict[int, str], int]:
     (count,) = struct.unpack_from(">i", data, at)
     at += 4
-    found: dict[int, Any] = {}
+    entries: dict[int, Any] = {}
     for _ in range(count):
         number, size = struct.unpack_from(">ii", data, at)
-        found[number] = data[at + 8 : at + 8 + size].decode()
+        entries[number] = data[at + 8 : at + 8 + size].decode()
         at += 8 + size
-    return found, at
+    return entries, at

@@ -25,10 +25,10 @@ def prose_words(page: str) -> int:
 def anchors(page: str) -> set[str]:
     """Return the anchors of a page as GitHub makes them of its headings, and those that it names itself."""
     headings = _HEADING.findall(_FENCE.sub("", page))
-    found, times = set(_NAMED.findall(page)), Counter[str]()
+    page_anchors, times = set(_NAMED.findall(page)), Counter[str]()
     for heading in headings:
         text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         anchor = re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-")
-        found.add(f"{anchor}-{times[anchor]}" if times[anchor] else anchor)
+        page_anchors.add(f"{anchor}-{times[anchor]}" if times[anchor] else anchor)
         times[anchor] += 1
-    return found
+    return page_anchors

@@ -42,9 +42,9 @@ def check_rooms(rows: int, small: tuple[SmallFile, ...], largest: int, record_by
     assert sum(one.rows for one in shares) == rows
     assert min(one.rows for one in shares) >= 1
     assert len({one.file_id for one in shares}) == len(shares)
-    for one in shares:
-        grown = before.get(one.file_id, 0) + one.rows * record_bytes
-        assert grown <= largest + 1e-6 or (one.number is not None and one.rows == 1)
+    for file_group in shares:
+        grown = before.get(file_group.file_id, 0) + file_group.rows * record_bytes
+        assert grown <= largest + 1e-6 or (file_group.number is not None and file_group.rows == 1)
     opened = [one for one in shares if one.number is not None]
     rooms = sum(max(int((largest - one.size) / record_bytes), 0) for one in small)
     assert (rows - rooms > 0) == bool(opened)
@@ -69,7 +69,7 @@ def check_portions(rows: int, small: tuple[SmallFile, ...], seed: int, cuts: Seq
 
 def check_candidates(sizes: FileSizes, appends: bool, expected: list[str]) -> None:
     """Small files have no logs, are held by nobody, and are no buckets by their names."""
-    known = dict(
+    file_groups = dict(
         [
             group("b", 500),
             group("c", 999),
@@ -83,10 +83,10 @@ def check_candidates(sizes: FileSizes, appends: bool, expected: list[str]) -> No
     )
     held = {("p", "held"), ("q", "d")}
 
-    found = GroupSizes.of(view(known), ["p", "q"], sizes, held=held, appends=appends)
+    group_sizes = GroupSizes.of(view(file_groups), ["p", "q"], sizes, held=held, appends=appends)
 
-    assert [one.file_id for one in found.small.get("p", ())] == expected
-    assert not found.small.get("q")
+    assert [one.file_id for one in group_sizes.small.get("p", ())] == expected
+    assert not group_sizes.small.get("q")
 
 
 def group(file_id: str, size: int | None, logs: tuple[LogFile, ...] = ()) -> tuple[str, FileSlice]:

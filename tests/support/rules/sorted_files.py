@@ -15,10 +15,10 @@ def unsorted_files(path: Path) -> list[str]:
     """Return the base files that readers see and whose rows do not lie in the order of the table's properties."""
     order = load_config(open_storage(str(path))).sort_order
     assert order is not None
-    found = []
-    for one in slices(path):
-        if one.base is not None:
-            rows = pq.read_table(path / one.base.path).to_pylist()
+    unsorted_paths = []
+    for file_slice in slices(path):
+        if file_slice.base is not None:
+            rows = pq.read_table(path / file_slice.base.path).to_pylist()
             if not in_order(rows, order.columns, order.curve):
-                found.append(one.base.path)
-    return found
+                unsorted_paths.append(file_slice.base.path)
+    return unsorted_paths

@@ -28,13 +28,13 @@ def homes(tags: Tags) -> list[FileGroupId | None]:
 
 def all_homes(tags: Tags) -> dict[int, set[FileGroupId]]:
     """All file groups that each row was found in, copies and all, by the row's position."""
-    found = defaultdict(set)
+    groups_by_row = defaultdict(set)
     for row, group in enumerate(homes(tags)):
-        found[row] |= {group} - {None}
+        groups_by_row[row] |= {group} - {None}
     for row, code in zip(tags.copied.tolist(), tags.copy_codes.tolist(), strict=True):
-        assert tags.groups[code] not in found[row]
-        found[row].add(tags.groups[code])
-    return found
+        assert tags.groups[code] not in groups_by_row[row]
+        groups_by_row[row].add(tags.groups[code])
+    return groups_by_row
 
 
 @st.composite

@@ -80,12 +80,12 @@ def layout_of(properties: Mapping[str, str]) -> Layout:
 
 def completed_in(root: Path, layout: Layout) -> list[Done]:
     """Return the completed instants of a table, in the order in which readers see them."""
-    found = _on_timeline(root, layout) + (_in_history(root, layout) if layout.timed else _in_log_files(root, layout))
+    instants = _on_timeline(root, layout) + (_in_history(root, layout) if layout.timed else _in_log_files(root, layout))
     if layout.timed:
-        times = [one.at for one in found]
+        times = [one.at for one in instants]
         assert len(set(times)) == len(times), "no two instants completed at one time"
-        assert all(one.at > one.instant for one in found)
-    return sorted(found, key=lambda one: one.at)
+        assert all(one.at > one.instant for one in instants)
+    return sorted(instants, key=lambda one: one.at)
 
 
 def _on_timeline(root: Path, layout: Layout) -> list[Done]:
@@ -94,14 +94,14 @@ def _on_timeline(root: Path, layout: Layout) -> list[Done]:
     completed: list[Done] = []
     states: dict[tuple[str, bool], list[str]] = {}
     for short, file in files.items():
-        done, pending = layout.completed.fullmatch(short), _PENDING.fullmatch(short)
-        assert done or pending, f"{short} is no instant"
-        if done:
-            at = done["at"] if layout.timed else done["instant"]
-            completed.append(Done(done["instant"], at, done["action"], file.read_bytes()))
+        completed_match, pending = layout.completed.fullmatch(short), _PENDING.fullmatch(short)
+        assert completed_match or pending, f"{short} is no instant"
+        if completed_match:
+            at = completed_match["at"] if layout.timed else completed_match["instant"]
+            completed.append(Done(completed_match["instant"], at, completed_match["action"], file.read_bytes()))
         # A savepoint has the time of the write that it keeps.
-        states.setdefault(((done or pending)["instant"], "savepoint" in short), []).append(  # type: ignore[index]
-            f"completed {done['action']}" if done else short[18:]
+        states.setdefault(((completed_match or pending)["instant"], "savepoint" in short), []).append(  # type: ignore[index]
+            f"completed {completed_match['action']}" if completed_match else short[18:]
         )
     for (instant, keeps), found in states.items():
         _assert_states(instant, found, keeps=keeps)
@@ -131,16 +131,16 @@ def _in_history(root: Path, layout: Layout) -> list[Done]:
     number = int((folder / "_version_").read_text())
     manifests = [int(one.name.partition("_")[2]) for one in folder.glob("manifest_*")]
     assert number == max(manifests), "readers and writers go by one manifest"
-    done: list[Done] = []
-    for one in json.loads((folder / f"manifest_{number}").read_text())["files"]:
-        file, name = folder / one["fileName"], layout.archived.fullmatch(one["fileName"])
+    instants: list[Done] = []
+    for entry in json.loads((folder / f"manifest_{number}").read_text())["files"]:
+        file, name = folder / entry["fileName"], layout.archived.fullmatch(entry["fileName"])
         assert name is not None
-        assert file.stat().st_size == one["fileLen"]
+        assert file.stat().st_size == entry["fileLen"]
         rows = pq.ParquetFile(file).read().to_pylist()
         times = [row["instantTime"] for row in rows]
         assert (min(times), max(times)) == (name["least"], name["greatest"]), "a file's name spans its instants"
-        done += [Done(row["instantTime"], row["completionTime"], row["action"], row["metadata"]) for row in rows]
-    return done
+        instants += [Done(row["instantTime"], row["completionTime"], row["action"], row["metadata"]) for row in rows]
+    return instants
 
 
 def _in_log_files(root: Path, layout: Layout) -> list[Done]:
@@ -149,14 +149,14 @@ def _in_log_files(root: Path, layout: Layout) -> list[Done]:
     folder = root / layout.archive
     for row in records_of(folder) if folder.exists() else ():
         states.setdefault((row["commitTime"], row["actionType"]), {})[row["actionState"]] = row
-    done = []
+    instants = []
     for (instant, action), rows in states.items():
         asked = set() if action == "savepoint" else {"REQUESTED"}
         assert rows.keys() == {*asked, "INFLIGHT", "COMPLETED"}, f"{instant} {action}: {rows.keys()}"
         bodies = [name for name, body in rows["COMPLETED"].items() if name.startswith("hoodie") and body is not None]
         assert len(bodies) == 1, f"{instant} {action}: {bodies}"
-        done.append(Done(instant, instant, action, json.dumps(rows["COMPLETED"][bodies[0]]).encode()))
-    return done
+        instants.append(Done(instant, instant, action, json.dumps(rows["COMPLETED"][bodies[0]]).encode()))
+    return instants
 
 
 # Of copies of a table the same bytes come up again and again.

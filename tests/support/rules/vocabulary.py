@@ -21,13 +21,13 @@ def words_of_names(root: Path, modules: Iterable[Path]) -> dict[str, str]:
         root: The repository.
         modules: What is read.
     """
-    found: dict[str, str] = {}
+    names_by_word: dict[str, str] = {}
     for path in modules:
         for name in [path.stem, *names_of(path)]:
             for word in _WORD.findall(name):
                 if not word.isdigit():
-                    found.setdefault(word.lower(), f"{path.relative_to(root)}: {name}")
-    return found
+                    names_by_word.setdefault(word.lower(), f"{path.relative_to(root)}: {name}")
+    return names_by_word
 
 
 def classes_of(root: Path, modules: Iterable[Path]) -> Iterator[tuple[str, str]]:

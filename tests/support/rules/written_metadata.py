@@ -108,11 +108,13 @@ def _check_times(table: Table, metadata: MetadataTable) -> None:
     """Assert that each instant completed once in the metadata table, before it completed in its table."""
     times = {one.requested_time: str(one.completion_time) for one in table.timeline().completed}
     paths = metadata.timeline.files.paths()
-    for one in metadata.timeline.completed:
-        if one.requested_time in times:
-            made = paths[one.identity][State.COMPLETED]
-            assert len(made) == 1, f"{one.requested_time} completed twice in the metadata table: {made}"
-            assert str(one.completion_time) < times[one.requested_time], f"{one.requested_time} completed later there"
+    for instant in metadata.timeline.completed:
+        if instant.requested_time in times:
+            made = paths[instant.identity][State.COMPLETED]
+            assert len(made) == 1, f"{instant.requested_time} completed twice in the metadata table: {made}"
+            assert str(instant.completion_time) < times[instant.requested_time], (
+                f"{instant.requested_time} completed later there"
+            )
 
 
 def check_listing(path: Place) -> None:
@@ -125,24 +127,24 @@ def check_listing(path: Place) -> None:
 
 
 def _listed(metadata: MetadataTable) -> dict[str, int]:
-    found = {}
+    sizes_by_path = {}
     for records in metadata.partition(FILES).records():
         for key, files in zip(records.field("key").to_pylist(), records.field("filesystemMetadata"), strict=True):
             if key != PARTITIONS:
                 folder = "" if key == "." else f"{key}/"
-                found.update({f"{folder}{name}": info["size"] for name, info in files.as_py() or ()})
-    return found
+                sizes_by_path.update({f"{folder}{name}": info["size"] for name, info in files.as_py() or ()})
+    return sizes_by_path
 
 
 def _in_folders(table: Table) -> dict[str, int]:
     timeline = table.timeline()
     pending = {instant.requested_time for instant in timeline.pending}
-    found = {}
+    sizes_by_path = {}
     for info in table.storage.list("", recursive=True):
         file = None if info.path.startswith(".hoodie/") else data_file(info.path, changes=True)
         if file is not None and pending.isdisjoint(table.format.makers([file], timeline)):
-            found[info.path] = info.size
-    return found
+            sizes_by_path[info.path] = info.size
+    return sizes_by_path
 
 
 def _said(storage: Storage, partition: str, file: LogFile) -> Iterator[tuple[str, set[str]]]:
@@ -167,15 +169,15 @@ def _kinds(partition: str, records: pa.StructArray) -> set[str]:
         }
     stats = records.field("ColumnStatsMetadata")
     deleted = pc.fill_null(pc.struct_field(stats, "isDeleted"), False)
-    found = {REMOVES} if pc.any(deleted).as_py() else set()
-    kept = stats.filter(pc.invert(deleted))
-    if not len(kept):
-        return found
+    kinds = {REMOVES} if pc.any(deleted).as_py() else set()
+    live_stats = stats.filter(pc.invert(deleted))
+    if not len(live_stats):
+        return kinds
     if partition == COLUMN_STATS:
-        return found | {ADDS}
+        return kinds | {ADDS}
     assert partition == PARTITION_STATS
-    tight = pc.fill_null(pc.struct_field(kept, "isTightBound"), False)
-    return found | {EXACT if one else WIDENS for one in pc.unique(tight).to_pylist()}
+    tight = pc.fill_null(pc.struct_field(live_stats, "isTightBound"), False)
+    return kinds | {EXACT if one else WIDENS for one in pc.unique(tight).to_pylist()}
 
 
 def check_metadata(path: Place, names: Sequence[str] = BEGUN) -> None:

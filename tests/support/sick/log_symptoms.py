@@ -52,14 +52,14 @@ def tear_unstated(path: Path, noise: bytes) -> Path:
     """Write noise behind the newest log file, whose instant does not state its size any more, and return the file."""
     table, log = Logged(path), newest_logs(path)[0]
     files = table.timeline.files
-    (done,) = (one for one in table.timeline.writes if one.requested_time == instant_in(log))
-    body = files.read_commit(done)
+    (instant,) = (one for one in table.timeline.writes if one.requested_time == instant_in(log))
+    body = files.read_commit(instant)
     stats = {
         partition: [stat.model_copy(update={"file_size_in_bytes": 0}) for stat in some]
         for partition, some in body.partition_to_write_stats.items()
     }
     silent = body.model_copy(update={"partition_to_write_stats": stats})
-    table.storage.write(files.path(done), files.codec.encode(silent))
+    table.storage.write(files.path(instant), files.codec.encode(silent))
     log.write_bytes(log.read_bytes() + noise)
     return log
 

@@ -122,12 +122,12 @@ def rewritten(change: Callable[[pa.Table], pa.Table], footer: Mapping[bytes, byt
         file = newest_files(path)[0]
         with pq.ParquetFile(file) as parquet:
             table, said = parquet.read(), dict(parquet.metadata.metadata)
-        kept = {**said, **(footer or {})}
-        kept = {key: value for key, value in kept.items() if value is not None and key != b"ARROW:schema"}
+        key_values = {**said, **(footer or {})}
+        key_values = {key: value for key, value in key_values.items() if value is not None and key != b"ARROW:schema"}
         changed = change(table).replace_schema_metadata(None)
         with pq.ParquetWriter(file, changed.schema, store_schema=False) as writer:
             writer.write_table(changed)
-            writer.add_key_value_metadata(kept)
+            writer.add_key_value_metadata(key_values)
 
     return spoil
 
@@ -158,8 +158,8 @@ def filter_of(*keys: str) -> dict[bytes, bytes | None]:
 def clean_of(path: Path, files: list[Path], *, done: bool) -> None:
     """Plan a clean of some files, or say that it took them."""
     named = {str(one.parent.relative_to(path)): [] for one in files} if files else {}
-    for one in files:
-        named[str(one.parent.relative_to(path))].append(one.name)
+    for file in files:
+        named[str(file.parent.relative_to(path))].append(file.name)
     plan = CleanerPlan(
         earliest_instant_to_retain=ActionInstant(timestamp=LONG_AGO, action="commit", state="COMPLETED"),
         policy="KEEP_LATEST_COMMITS",
@@ -182,8 +182,8 @@ def clean_of(path: Path, files: list[Path], *, done: bool) -> None:
             partition_metadata=took,
         )
         put(f"{SOON}_{SOON}.clean", meta)(path)
-        for one in files:
-            one.unlink()
+        for file in files:
+            file.unlink()
 
 
 def savepoint_of(path: Path, names: list[str], time: str = "", partition: str = "x") -> None:
@@ -300,11 +300,11 @@ def torn_decision(path: Path) -> None:
 
 def opened_decision(path: Path) -> None:
     newest = max((path / decisions.FOLDER).iterdir())
-    found = Decision.parse(newest.read_bytes())
-    assert found is not None
-    assert found.kind == DecisionKind.MAKE
+    decision = Decision.parse(newest.read_bytes())
+    assert decision is not None
+    assert decision.kind == DecisionKind.MAKE
     following = path / decisions.path_of(int(newest.name) + 1)
-    following.write_bytes(replace(found, maker="another").encode())
+    following.write_bytes(replace(decision, maker="another").encode())
     decided(path)
 
 
@@ -394,10 +394,10 @@ META_FIRST = ["_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno
 
 def swap(files: list[Path]) -> None:
     """Give the files of two buckets each other's names."""
-    one, other = files
-    one.rename(one.with_suffix(".aside"))
-    other.rename(one)
-    one.with_suffix(".aside").rename(other)
+    first_file, other = files
+    first_file.rename(first_file.with_suffix(".aside"))
+    other.rename(first_file)
+    first_file.with_suffix(".aside").rename(other)
 
 
 def _with_noise(data: bytes) -> bytes:

@@ -88,13 +88,15 @@ class Notes:
         began = now()
         self.add(act)
         try:
-            done = run(act)
+            result = run(act)
         except Exception as error:  # noqa: BLE001 (of which the storm decides whether it may be)
             text = f"{type(error).__name__}: {error}"
             self.add(End(act.write_id, refused=text, expected=may_meet(error), took_s=now() - began, began=began))
             return
-        waited_s = done.seconds.get("wait", 0.0)
-        self.add(End(act.write_id, done.instant, "", True, done.attempts, done.met, waited_s, now() - began, began))
+        waited_s = result.seconds.get("wait", 0.0)
+        self.add(
+            End(act.write_id, result.instant, "", True, result.attempts, result.met, waited_s, now() - began, began)
+        )
 
 
 @dataclass(frozen=True)
@@ -117,18 +119,18 @@ class Begun:
 
 def read_notes(folder: Path) -> dict[str, Begun]:
     """Return all writes by their ids; a write that ran again has what came of each run."""
-    found: dict[str, Begun] = {}
+    writes: dict[str, Begun] = {}
     for path in sorted(folder.glob("*.jsonl"), key=lambda path: int(path.stem)):
         for kind, told in lines_of(path):
             if kind == "Act":
                 act = Act.parse(told)
-                known = found.get(act.write_id, Begun(act, 0))
-                found[act.write_id] = replace(known, runs=known.runs + 1)
+                write = writes.get(act.write_id, Begun(act, 0))
+                writes[act.write_id] = replace(write, runs=write.runs + 1)
             else:
                 end = End(**{**told, "met": tuple(told["met"])})
-                known = found[end.write_id]
-                found[end.write_id] = replace(known, ends=(*known.ends, end))
-    return found
+                write = writes[end.write_id]
+                writes[end.write_id] = replace(write, ends=(*write.ends, end))
+    return writes
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -141,13 +143,13 @@ def lines_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def open_acts(path: Path) -> list[Act]:
     """Return the writes of a process that have begun and of which no end is noted."""
-    found: dict[str, Act] = {}
+    acts_by_id: dict[str, Act] = {}
     for kind, told in lines_of(path) if path.exists() else ():
         if kind == "Act":
-            found[told["write_id"]] = Act.parse(told)
+            acts_by_id[told["write_id"]] = Act.parse(told)
         else:
-            found.pop(told["write_id"], None)
-    return list(found.values())
+            acts_by_id.pop(told["write_id"], None)
+    return list(acts_by_id.values())
 
 
 def may_meet(error: Exception) -> bool:

@@ -47,11 +47,11 @@ class Ended:
 
 def mistakes_of(table: Ended) -> list[str]:
     """Return what a table holds and should not, or should hold and does not; the reader may be any."""
-    found = [*_of_timeline(table), *_of_keys(table)]
+    mistakes = [*_of_timeline(table), *_of_keys(table)]
     keys = Counter(key for key, _, _ in table.rows)
-    found += [f"the key {key} is there {count} times" for key, count in keys.items() if count > 1]
-    found += _of_replay(table)
-    return [f"{table.name}: {one}" for one in found]
+    mistakes += [f"the key {key} is there {count} times" for key, count in keys.items() if count > 1]
+    mistakes += _of_replay(table)
+    return [f"{table.name}: {one}" for one in mistakes]
 
 
 def replay(acts: Sequence[Act]) -> dict[str, Row]:
@@ -76,26 +76,26 @@ def _of_timeline(table: Ended) -> Iterator[str]:
     for write_id, found in times.items():
         if len(found) > 1:
             yield f"{write_id} is complete more than once: {found}"
-    for write_id, one in table.begun.items():
-        end = one.acknowledged
+    for write_id, write in table.begun.items():
+        end = write.acknowledged
         if end is not None and end.instant not in times.get(write_id, []):
             yield f"{write_id} is acknowledged as {end.instant}, and complete as {times.get(write_id, 'nothing')}"
-        if end is None and _is_refused(one) and write_id in times:
-            yield f"{write_id} is refused ({one.ends[-1].refused[:100]}), and complete as {times[write_id]}"
+        if end is None and _is_refused(write) and write_id in times:
+            yield f"{write_id} is refused ({write.ends[-1].refused[:100]}), and complete as {times[write_id]}"
 
 
 def _of_keys(table: Ended) -> Iterator[str]:
     """Yield what is wrong with keys of one write alone and with counters, whatever the timeline shows."""
     values = {key: value for key, _, value in table.rows}
-    for one in table.begun.values():
-        own = [row for row in one.act.rows if row[0].startswith("own")]
-        there = [values.get(key) == value for key, _, value in own]
-        if one.acknowledged is not None and not all(there):
-            yield f"{one.act.write_id} is acknowledged, and of its rows {own} some are not there"
-        elif one.acknowledged is None and _is_refused(one) and any(there):
-            yield f"{one.act.write_id} is refused, and its rows {own} are there"
-        elif any(there) and not all(there):
-            yield f"{one.act.write_id} is there in part: {own}"
+    for write in table.begun.values():
+        own = [row for row in write.act.rows if row[0].startswith("own")]
+        rows_present = [values.get(key) == value for key, _, value in own]
+        if write.acknowledged is not None and not all(rows_present):
+            yield f"{write.act.write_id} is acknowledged, and of its rows {own} some are not there"
+        elif write.acknowledged is None and _is_refused(write) and any(rows_present):
+            yield f"{write.act.write_id} is refused, and its rows {own} are there"
+        elif any(rows_present) and not all(rows_present):
+            yield f"{write.act.write_id} is there in part: {own}"
     known = {key for one in table.begun.values() for key, _, _ in one.act.rows}
     yield from (f"nothing wrote the key {key}" for key in sorted({*values} - known - {*COUNTERS, *HOT}))
     for counter in COUNTERS:
@@ -108,10 +108,10 @@ def _of_keys(table: Ended) -> Iterator[str]:
 
 def _of_replay(table: Ended) -> Iterator[str]:
     expected = replay([table.begun[write_id].act for write_id, _ in table.completed if write_id in table.begun])
-    found = {row[0]: row for row in table.rows}
-    for key in sorted({*expected, *found}):
-        if expected.get(key) != found.get(key):
-            yield f"the key {key} holds {found.get(key)}, and by the completed writes {expected.get(key)}"
+    rows_by_key = {row[0]: row for row in table.rows}
+    for key in sorted({*expected, *rows_by_key}):
+        if expected.get(key) != rows_by_key.get(key):
+            yield f"the key {key} holds {rows_by_key.get(key)}, and by the completed writes {expected.get(key)}"
 
 
 def _is_refused(one: Begun) -> bool:

@@ -150,10 +150,10 @@ class Storm:
         while now() < until and any(one.process.poll() is None for one in self.running):
             self._look(restarts=False)
             time.sleep(_POLL_S)
-        for one in self.running:
-            if one.process.poll() is None:
-                self.wrong.append(f"process {one.work.number} ({one.work.kind}) does not end")
-                one.send(signal.SIGKILL)
+        for worker in self.running:
+            if worker.process.poll() is None:
+                self.wrong.append(f"process {worker.work.number} ({worker.work.kind}) does not end")
+                worker.send(signal.SIGKILL)
         until = now() + self.weather.tolerance_s + GONE_S
         work = self._work("services")
         while now() < until and any(self._pending(name) for name in TABLES):
@@ -220,10 +220,12 @@ class Storm:
     def _victim(self, *kinds: str) -> Running | None:
         """Return a process in the middle of a write, or of services, a moment after that was seen; None without any."""
         kind = self.chance.choice(kinds)
-        found = [one for one in self.running if one.work.kind == kind and not one.resumes]
-        found = [one for one in found if one.process.poll() is None and (kind == "services" or one.is_writing)]
+        candidates = [one for one in self.running if one.work.kind == kind and not one.resumes]
+        candidates = [
+            one for one in candidates if one.process.poll() is None and (kind == "services" or one.is_writing)
+        ]
         time.sleep(self.chance.choice([0.0, 0.02, 0.1, 0.3]))
-        return self.chance.choice(found) if found else None
+        return self.chance.choice(candidates) if candidates else None
 
     # --- processes
 
@@ -247,20 +249,20 @@ class Storm:
 
     def _look(self, *, restarts: bool = True) -> None:
         """Let pauses end, put processes in the place of dead ones, and look for instants of the other host."""
-        for one in list(self.running):
-            if one.resumes and one.resumes <= now():
-                one.resumes = 0.0
-                one.send(signal.SIGCONT)
-            if one.process.poll() is None:
+        for worker in list(self.running):
+            if worker.resumes and worker.resumes <= now():
+                worker.resumes = 0.0
+                worker.send(signal.SIGCONT)
+            if worker.process.poll() is None:
                 continue
-            if one.is_killed and restarts:
+            if worker.is_killed and restarts:
                 # A job that is run again has the id of the dead one, whose write may be there.
-                again = tuple(open_acts(one.work.notes)) if self.chance.random() < 0.5 else ()
-                self._start(self._work(one.work.kind, again))
-            elif not one.is_killed and one.work.kind != "elsewhere" and (restarts or one.process.returncode):
-                self.wrong.append(f"process {one.work.number} ({one.work.kind}) ended: {self._log(one.work)}")
-            if restarts or one.process.returncode:
-                self.running.remove(one)
+                again = tuple(open_acts(worker.work.notes)) if self.chance.random() < 0.5 else ()
+                self._start(self._work(worker.work.kind, again))
+            elif not worker.is_killed and worker.work.kind != "elsewhere" and (restarts or worker.process.returncode):
+                self.wrong.append(f"process {worker.work.number} ({worker.work.kind}) ended: {self._log(worker.work)}")
+            if restarts or worker.process.returncode:
+                self.running.remove(worker)
         self._look_elsewhere()
 
     def _look_elsewhere(self) -> None:
@@ -268,10 +270,10 @@ class Storm:
             if path.name not in self.dead:
                 name, instant, died = json.loads(path.read_text())
                 self.dead[path.name] = Dead(f"storm-{path.stem}-0-1", name, instant, died)
-            one = self.dead[path.name]
-            timeline = self.folder / "tables" / one.table / ".hoodie" / "timeline"
-            if one.gone_s is None and not any(timeline.glob(f"{one.instant}.*")):
-                self.dead[path.name] = replace(one, gone_s=now() - one.died)
+            dead_write = self.dead[path.name]
+            timeline = self.folder / "tables" / dead_write.table / ".hoodie" / "timeline"
+            if dead_write.gone_s is None and not any(timeline.glob(f"{dead_write.instant}.*")):
+                self.dead[path.name] = replace(dead_write, gone_s=now() - dead_write.died)
 
     def _log(self, work: Work) -> str:
         return (self.folder / "logs" / f"{work.number}.log").read_text()[-3000:]
@@ -282,17 +284,17 @@ class Storm:
 
     def stop_all(self) -> None:
         """End every process that still runs."""
-        for one in self.running:
-            if one.process.poll() is None:
-                one.send(signal.SIGKILL)
-                one.process.wait()
+        for worker in self.running:
+            if worker.process.poll() is None:
+                worker.send(signal.SIGKILL)
+                worker.process.wait()
 
     # --- what the tables hold
 
     def mistakes(self) -> list[str]:
         """Return all that is wrong after the storm, by three readers and by what the processes noted."""
         begun = read_notes(self.folder / "notes")
-        found = [*self.wrong, *self._unexpected(begun), *self._late(begun)]
+        mistakes = [*self.wrong, *self._unexpected(begun), *self._late(begun)]
         through_spark = self._read_through_spark() if self.weather.spark else []
         for name in TABLES:
             path = str(self.folder / "tables" / name)
@@ -303,8 +305,8 @@ class Storm:
                 told = json.loads((self.folder / f"{name} by {reader}.json").read_text())
                 shown[reader] = [tuple(row) for row in told]
             for reader, rows in shown.items():
-                found += [f"{reader}: {one}" for one in mistakes_of(Ended(name, of_table, completed, rows))]
-        return found
+                mistakes += [f"{reader}: {one}" for one in mistakes_of(Ended(name, of_table, completed, rows))]
+        return mistakes
 
     def _read_through_spark(self) -> list[str]:
         work = self._work("read")
@@ -327,17 +329,19 @@ class Storm:
 
     def _late(self, begun: dict[str, Begun]) -> list[str]:
         """Return the instants of the other host that were there for too long, and the writes that waited for them."""
-        most_s, found = self.weather.tolerance_s + GONE_S, []
-        for one in self.dead.values():
-            if one.gone_s is None or one.gone_s > most_s:
-                found.append(f"{one.instant} of the dead {one.write_id} was gone after {one.gone_s} s")
-            found += [
-                f"{end.write_id} waited for the dead {one.write_id}"
+        most_s, mistakes = self.weather.tolerance_s + GONE_S, []
+        for dead_write in self.dead.values():
+            if dead_write.gone_s is None or dead_write.gone_s > most_s:
+                mistakes.append(
+                    f"{dead_write.instant} of the dead {dead_write.write_id} was gone after {dead_write.gone_s} s"
+                )
+            mistakes += [
+                f"{end.write_id} waited for the dead {dead_write.write_id}"
                 for other in begun.values()
                 for end in other.ends
-                if one.write_id in end.met or one.write_id in end.refused
+                if dead_write.write_id in end.met or dead_write.write_id in end.refused
             ]
-        return found
+        return mistakes
 
     def report(self) -> Report:
         """Return how much happened."""

@@ -88,15 +88,15 @@ def _in_old_archive(table: Path) -> dict[tuple[str, str, str], bytes]:
     """Return what the archived instants of a table of version 6 hold, all of whose states are there."""
     folder = table / OLD_ARCHIVE
     states: dict[tuple[str, str, str], set[str]] = {}
-    found = {}
+    archived_bodies = {}
     for record in records_of(folder) if folder.exists() else ():
         identity = record["commitTime"], "", record["actionType"]
         states.setdefault(identity, set()).add(record["actionState"])
         if record["actionState"] == "COMPLETED":
             (body,) = body_of(record).values()
-            found[identity] = _said(json.dumps(body).encode())
+            archived_bodies[identity] = _said(json.dumps(body).encode())
     assert all(len(every) == 3 for every in states.values()), "each state is archived"
-    return found
+    return archived_bodies
 
 
 def in_archive(table: Path, *, once: bool = True) -> dict[tuple[str, str, str], bytes]:
@@ -112,16 +112,16 @@ def in_archive(table: Path, *, once: bool = True) -> dict[tuple[str, str, str], 
     if not (folder / "_version_").exists():
         return {}
     manifest = json.loads((folder / f"manifest_{(folder / '_version_').read_text()}").read_text())
-    found = {}
-    for one in manifest["files"]:
-        assert (folder / one["fileName"]).stat().st_size == one["fileLen"]
-        for row in pq.read_table(folder / one["fileName"]).to_pylist():
-            least, greatest, _ = one["fileName"].split("_")
+    archived_metadata = {}
+    for file_entry in manifest["files"]:
+        assert (folder / file_entry["fileName"]).stat().st_size == file_entry["fileLen"]
+        for row in pq.read_table(folder / file_entry["fileName"]).to_pylist():
+            least, greatest, _ = file_entry["fileName"].split("_")
             assert least <= row["instantTime"] <= greatest
             identity = row["instantTime"], row["completionTime"], row["action"]
-            assert not once or identity not in found, "an instant is archived once"
-            found[identity] = row["metadata"]
-    return found
+            assert not once or identity not in archived_metadata, "an instant is archived once"
+            archived_metadata[identity] = row["metadata"]
+    return archived_metadata
 
 
 def assert_tidy(table: Path, *, once: bool = True) -> None:
@@ -167,15 +167,15 @@ def check_rolled_back_without_markers(folder: Path, version: int | None = None) 
     # In version 6 the name of a log file does not say who wrote it, and a copy-on-write table has none.
     numbers = () if is_flat(table) else (1, 2)
     logs = [table / "c" / f".{left.name[:38]}_{later}.log.{number}_0-1-1" for number in numbers]
-    for one in logs:
-        one.write_bytes(b"#HUDI#")
+    for file in logs:
+        file.write_bytes(b"#HUDI#")
     expected = rows_of(table, "id")
-    done = move(table)
+    result = move(table)
 
     assert rows_of(table, "id") == expected
     assert not any(one.exists() for one in (left, *logs))
-    assert (done.files, done.bytes) == (1 + len(logs), source.stat().st_size + 6 * len(logs))
-    assert done.instants == 4
+    assert (result.files, result.bytes) == (1 + len(logs), source.stat().st_size + 6 * len(logs))
+    assert result.instants == 4
 
 
 def check_replaced_groups_stay_away(folder: Path, version: int | None = None) -> None:
@@ -184,10 +184,10 @@ def check_replaced_groups_stay_away(folder: Path, version: int | None = None) ->
     write(table, rows("a", "over", value=9), operation="insert_overwrite")
     written(table, 5, first=2)
     expected = [*((f"k{number}",) for number in range(1, 7)), ("over",)]
-    done = move(table)
+    result = move(table)
 
     assert rows_of(table, "id") == expected
-    assert done.instants == 2
+    assert result.instants == 2
     # A clean takes the files away, and with them the reason.
     min((table / "a").glob("*.parquet"), key=lambda path: path.name.rpartition("_")[2]).unlink()
     assert move(table).instants == 4

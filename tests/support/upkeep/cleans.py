@@ -63,12 +63,12 @@ def data_files(path: Place) -> set[str]:
 
 def slices_of(paths: Iterable[str]) -> set[Slice]:
     """Return the slices that base files make."""
-    found = set()
+    slices = set()
     for path in paths:
         partition, _, name = path.rpartition("/")
         file_id, _, instant = name.removesuffix(".parquet").split("_")
-        found.add((partition, file_id, instant))
-    return found
+        slices.add((partition, file_id, instant))
+    return slices
 
 
 def save(path: Place, instant: str) -> None:
@@ -159,29 +159,31 @@ class Ledger:
     def clean(self, settings: CleanSettings, *, pending: str = "") -> ServiceResult:
         """Clean the table, and strike out what the policy says; `pending` is a write that has not completed."""
         gone = self.expired(settings, pending)
-        done = run_clean(self.path, settings)
+        result = run_clean(self.path, settings)
         self.files -= gone
-        assert done.files == len(gone), settings
+        assert result.files == len(gone), settings
         assert slices_of(data_files(self.path)) >= self.files
-        return done
+        return result
 
     def expired(self, settings: CleanSettings, pending: str = "") -> set[Slice]:
         """Return the slices that a policy takes now."""
-        kept = set[Slice]().union(*self.saved.values())
+        saved_slices = set[Slice]().union(*self.saved.values())
         if settings.policy == KEEP_LATEST_FILE_VERSIONS:
-            return {one for group in self._groups() for one in self._by_versions(group, settings, pending)} - kept
+            return {
+                one for group in self._groups() for one in self._by_versions(group, settings, pending)
+            } - saved_slices
         earliest = self.writes[-settings.commits] if len(self.writes) > settings.commits else ""
         if pending:
             earliest = max((one for one in self.writes if one <= min(earliest, pending)), default="")
         if not earliest:
             return set()
-        return {one for group in self._groups() for one in self._by_commits(group, earliest)} - kept
+        return {one for group in self._groups() for one in self._by_commits(group, earliest)} - saved_slices
 
     def _groups(self) -> list[list[Slice]]:
-        found: dict[tuple[str, str], list[Slice]] = {}
+        file_groups: dict[tuple[str, str], list[Slice]] = {}
         for one in sorted(self.files, key=lambda file_slice: file_slice[2]):
-            found.setdefault(one[:2], []).append(one)
-        return list(found.values())
+            file_groups.setdefault(one[:2], []).append(one)
+        return list(file_groups.values())
 
     def _by_commits(self, group: list[Slice], earliest: str) -> list[Slice]:
         replaced = self.replaced.get(group[0][:2])
@@ -192,10 +194,10 @@ class Ledger:
 
     def _by_versions(self, group: list[Slice], settings: CleanSettings, pending: str) -> list[Slice]:
         replaced = self.replaced.get(group[0][:2])
-        kept = [] if replaced is not None else group[-settings.file_versions :]
+        kept_slices = [] if replaced is not None else group[-settings.file_versions :]
         if pending and (replaced is None or replaced > pending):
-            kept = [*kept, *[one for one in group if one[2] < pending][-1:]]
-        return [one for one in group if one not in kept]
+            kept_slices = [*kept_slices, *[one for one in group if one[2] < pending][-1:]]
+        return [one for one in group if one not in kept_slices]
 
 
 def check_clean_history(folder: Path, seed: int, *, steps: int = 14) -> None:
@@ -296,16 +298,16 @@ def check_savepoint_keeps_its_files(folder: Place) -> None:
     for policy in POLICIES:
         table = below(folder, policy)
         saved = write(table, rows("a", "k1", "k2", value=0), table=TABLE).instant
-        kept = data_files(table)
+        saved_files = data_files(table)
         save(table, saved)
         for value in range(1, 6):
             write(table, rows("a", "k1", "k2", value=value), table=TABLE)
             run_clean(table, CleanSettings(policy=policy, commits=1, file_versions=1))
 
-        assert data_files(table) >= kept
+        assert data_files(table) >= saved_files
         assert len(data_files(table)) < 12
         unsave(table, saved)
-        assert run_clean(table, CleanSettings(policy=policy, commits=1, file_versions=1)).files == len(kept)
+        assert run_clean(table, CleanSettings(policy=policy, commits=1, file_versions=1)).files == len(saved_files)
         assert rows_of(table, "id", "value") == [("k1", 5), ("k2", 5)]
 
 

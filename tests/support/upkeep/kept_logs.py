@@ -39,10 +39,10 @@ def check_merged_slices_go(folder: Path) -> None:
     merged = {path for path in table.files() if compaction in path}
     assert table.files() == before | merged
 
-    done = clean(table.storage, NEWEST)
+    result = clean(table.storage, NEWEST)
 
     assert table.files() == merged
-    assert done.files == len(before)
+    assert result.files == len(before)
     assert table.content() == rows
     assert_sound(table)
     assert clean(table.storage, NEWEST).instant == ""
@@ -53,15 +53,15 @@ def check_saved_slices_stay(folder: Path) -> None:
     table = appended(folder / "t")
     at, rows = table.append(1, value=6), table.content()
     saved = savepoint(table.storage, at)
-    kept = table.files()
-    assert saved.files == len(kept)
+    saved_files = table.files()
+    assert saved.files == len(saved_files)
     table.append(1, value=7)
     table.compact()
     table.append(1, value=8)
 
     clean(table.storage, NEWEST)
 
-    assert kept < table.files()
+    assert saved_files < table.files()
     assert table.content(lambda timeline: timeline.as_of_request(at)) == rows
 
 

@@ -83,13 +83,15 @@ def compared() -> Iterator[list[LookupFigures]]:
     tag, met = read_seam("tag rows by known keys"), list[LookupFigures]()
 
     def both(self: Any, keyed: KeyedRows, seen: SeenTable) -> Tags:
-        found, plain = tag(self, keyed, seen), self.index.tag(keyed, seen.view, seen.storage)
-        assert found.groups == plain.groups
-        assert found.codes.tolist() == plain.codes.tolist()
-        places = (list(zip(tags.copied.tolist(), tags.copy_codes.tolist(), strict=True)) for tags in (found, plain))
+        cached_tags, plain = tag(self, keyed, seen), self.index.tag(keyed, seen.view, seen.storage)
+        assert cached_tags.groups == plain.groups
+        assert cached_tags.codes.tolist() == plain.codes.tolist()
+        places = (
+            list(zip(tags.copied.tolist(), tags.copy_codes.tolist(), strict=True)) for tags in (cached_tags, plain)
+        )
         assert next(places) == next(places)
-        met.append(found.figures)
-        return found
+        met.append(cached_tags.figures)
+        return cached_tags
 
     with pytest.MonkeyPatch.context() as patch:
         patch_seam(patch, "tag rows by known keys", both)
@@ -121,12 +123,12 @@ class Twins:
         small, streams = chance.choice([0, 100 << 20]), chance.random() < 0.8
         parts = [self._part(path, value) for path in chance.sample("ab", chance.choice([1, 1, 2]))]
         place, seed = chance.choice(self.processes), chance.random()
-        found = []
+        outcomes = []
         for table, cache in zip(self.tables, (1 << 20, 0), strict=True):
             with process(place):
                 given = settings(small=small, streams=streams, cache=cache)
-                found.append(self._do(kind, table, parts, given, random.Random(seed)))
-        assert found[0] == found[1], kind
+                outcomes.append(self._do(kind, table, parts, given, random.Random(seed)))
+        assert outcomes[0] == outcomes[1], kind
         assert rows_of(self.tables[0], *COLUMNS) == rows_of(self.tables[1], *COLUMNS), kind
 
     def _part(self, path: str, value: int) -> pa.Table:
@@ -142,7 +144,7 @@ class Twins:
             match kind:
                 case "anew":
                     shutil.rmtree(table)
-                    done = write(table, parts[0], table=self.made, settings=given)
+                    result = write(table, parts[0], table=self.made, settings=given)
                 case "compact" | "clean":
                     # What is due depends on sizes of files, in which the two may differ by some bytes.
                     if kind == "clean":
@@ -157,15 +159,15 @@ class Twins:
                     return restore(storage, chance.choice(writes).requested_time).instants
                 case "delete" | "insert" | "insert_overwrite" | "delete_partition":
                     plain = [part.select(SCHEMA.names) for part in parts]
-                    done = write(table, plain, operation=kind, settings=given)
+                    result = write(table, plain, operation=kind, settings=given)
                 case _:
-                    done = write(table, _alike(parts), settings=given)
+                    result = write(table, _alike(parts), settings=given)
         except PyHudiError as error:
             return error.code
         if self.made.table_type == "MERGE_ON_READ":
             # Which file group new keys join depends on sizes, too, and an append counts all rows as updates.
             return None
-        return done.inserts, done.updates, done.deletes, done.not_found
+        return result.inserts, result.updates, result.deletes, result.not_found
 
 
 _STEPS = {
@@ -313,15 +315,15 @@ def check_rolled_back(folder: Path) -> None:
 
 def check_aborted(folder: Path) -> None:
     """Assert that a process learns nothing from a write that it gives up."""
-    table, known = below(folder, "t"), KnownSlices()
+    table, known_slices = below(folder, "t"), KnownSlices()
     with process(KnownSlices()):
         write(table, rows(1, 2, value=1), table=TABLE, settings=settings())
-    with process(known), pytest.MonkeyPatch.context() as patch:
+    with process(known_slices), pytest.MonkeyPatch.context() as patch:
         patch_seam(patch, "remove files that no task reported", _failing)
         with pytest.raises(OSError, match="no store"):
             write(table, rows(2, 3, value=2), settings=settings())
-    assert not known.nbytes
-    with process(known), compared() as met:
+    assert not known_slices.nbytes
+    with process(known_slices), compared() as met:
         write(table, rows(2, 3, value=3), settings=settings())
         write(table, rows(2, 3, 4, value=4), settings=settings())
 
@@ -331,19 +333,19 @@ def check_aborted(folder: Path) -> None:
 
 def check_bound(folder: Path) -> None:
     """Assert that a process keeps no more keys than the option allows, and finds the others by reads, as without."""
-    table, known = below(folder, "t"), KnownSlices()
+    table, known_slices = below(folder, "t"), KnownSlices()
     most, gathered = 16 * 30, [0]
-    with process(known), compared() as met:
+    with process(known_slices), compared() as met:
         for number in range(10):
             keys = range(10 * number, 10 * number + 10)
             write(table, rows(*keys, value=1), table=TABLE, settings=settings(cache=most))
-            assert known.nbytes <= most
+            assert known_slices.nbytes <= most
         with pytest.MonkeyPatch.context() as patch:
             keys_in = read_seam("all keys that a lookup gathered")
             patch_seam(patch, "all keys that a lookup gathered", lambda *given: _counted(gathered, keys_in(*given)))
             for value in range(2, 5):
                 write(table, rows(*range(0, 100, 9), value=value), settings=settings(cache=most))
-                assert most // 2 <= known.nbytes <= most
+                assert most // 2 <= known_slices.nbytes <= most
     read = [figures.candidates for figures in met[-3:]]
     assert 5 <= read[0] == read[1] == read[2] < 10
     assert not gathered[-1], "file groups push one another out"

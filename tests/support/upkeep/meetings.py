@@ -107,12 +107,12 @@ class Scene:
         """Leave an instant of another maker, as no process of ours would be at work on it."""
         timeline = self.timeline()
         at = at or next_time(int(self.storage.now() * 1000), timeline.greatest_time(), "UTC")
-        found = Instant(at, action, State.REQUESTED)
-        timeline.files.request(found, b"" if body is None else timeline.files.codec.encode(body))
+        instant = Instant(at, action, State.REQUESTED)
+        timeline.files.request(instant, b"" if body is None else timeline.files.codec.encode(body))
         if inflight:
-            found = found.at(State.INFLIGHT)
-            timeline.files.start(found)
-        return found
+            instant = instant.at(State.INFLIGHT)
+            timeline.files.start(instant)
+        return instant
 
     def at_work(self, *some: Row, planned: WritePlan | None = None) -> Instant:
         """Leave a write of ours with its tasks done, by a process that lives: this one."""
@@ -172,11 +172,11 @@ class Scene:
 
     def condemned(self, victim: str, known: str) -> Instant:
         """Leave the rollback of a write at which a process of ours, or another engine's, gives signs of life."""
-        found = self.rollback(victim)
+        rollback_instant = self.rollback(victim)
         if known == "living":
-            Claim(self.storage, found.requested_time).make(Owner.of_this_process("rollback"))
-        Heartbeat(self.storage, found.requested_time).touch()
-        return found
+            Claim(self.storage, rollback_instant.requested_time).make(Owner.of_this_process("rollback"))
+        Heartbeat(self.storage, rollback_instant.requested_time).touch()
+        return rollback_instant
 
     def restore(self, to: str = "") -> Instant:
         """Leave a restore that broke off after its plan."""

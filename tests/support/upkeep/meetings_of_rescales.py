@@ -236,11 +236,14 @@ def _(some: Scene) -> str:
     def restored() -> None:
         # Ours would refuse to go back beside a rescale.
         pending, timeline = some.restore(), some.timeline()
-        done = next_time(int(some.storage.now() * 1000), timeline.greatest_time(), "UTC")
+        completion_time = next_time(int(some.storage.now() * 1000), timeline.greatest_time(), "UTC")
         body = RestoreMetadata(
-            start_restore_time=done, time_taken_in_millis=1, instants_to_rollback=[], hoodie_restore_metadata={}
+            start_restore_time=completion_time,
+            time_taken_in_millis=1,
+            instants_to_rollback=[],
+            hoodie_restore_metadata={},
         )
-        instant = Instant(pending.requested_time, "restore", State.COMPLETED, done)
+        instant = Instant(pending.requested_time, "restore", State.COMPLETED, completion_time)
         timeline.complete(instant, timeline.files.codec.encode(body))
 
     return while_read(some, restored)

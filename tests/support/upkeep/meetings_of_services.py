@@ -39,10 +39,10 @@ def call_between(seen: list[Any], between: Callable[[], object]) -> Callable[...
     """Execute units, and have something happen before the plan is completed."""
 
     def executor(call: Callable[[Any], Any], units: Any) -> list[Any]:
-        done = [call(one) for one in units]
+        results = [call(one) for one in units]
         if not seen:
             seen.append(between())
-        return done
+        return results
 
     return executor
 

@@ -214,10 +214,10 @@ def _compactions(number: int) -> None:
 
 def _joins(some: Scene) -> str:
     """Write a row of a new key, which would join the small file of its partition."""
-    known = {one.file_id for one in some.groups("a")}
+    file_ids_before = {one.file_id for one in some.groups("a")}
     return some.outcome(
         lambda: carry_out(some.plan(QUIET), [rows(K9)]),
-        gives_way=lambda _: {one.file_id for one in some.groups("a")} != known,
+        gives_way=lambda _: {one.file_id for one in some.groups("a")} != file_ids_before,
     )
 
 
@@ -347,10 +347,10 @@ def _(some: Scene) -> str:
 
 @stage("write | rollback | dead | - | before plan")
 def _(some: Scene) -> str:
-    found = some.rollback()
+    rollback_instant = some.rollback()
     past = time.time() - 7200
-    os.utime(some.path / ".hoodie/timeline" / f"{found.requested_time}.rollback.requested", (past, past))
-    return some.writes(IN_C, theirs=found)
+    os.utime(some.path / ".hoodie/timeline" / f"{rollback_instant.requested_time}.rollback.requested", (past, past))
+    return some.writes(IN_C, theirs=rollback_instant)
 
 
 def _rolled_back(state: str) -> None:

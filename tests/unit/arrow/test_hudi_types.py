@@ -105,12 +105,12 @@ def test_each_value_is_the_same_in_the_type_of_a_table(drawn: tuple[pa.Array, pa
     batch = pa.RecordBatch.from_arrays([array], names=["x"])
 
     types = HudiTypes.of(batch.schema, None)
-    (found,) = types.batches(batch, 0)
-    found.validate(full=True)
+    (converted_batch,) = types.batches(batch, 0)
+    converted_batch.validate(full=True)
 
     assert types.schema.types == [kind]
-    assert found.schema.types == [kind]
-    assert found.column(0).to_pylist() == values
+    assert converted_batch.schema.types == [kind]
+    assert converted_batch.column(0).to_pylist() == values
 
 
 @pytest.mark.parametrize(
@@ -185,10 +185,10 @@ def test_maps_and_extension_types_are_brought_to_plain_types() -> None:
     uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, None, b"1" * 16], pa.binary(16)))
     batch = pa.RecordBatch.from_arrays([maps, uuids], names=["m", "u"])
 
-    (found,) = HudiTypes.of(batch.schema, None).batches(batch, 0)
+    (converted_batch,) = HudiTypes.of(batch.schema, None).batches(batch, 0)
 
-    assert found.schema.field("m").type == pa.map_(pa.string(), pa.int32())
-    assert found.to_pydict() == {"m": [[("a", 1)], None, []], "u": [b"0" * 16, None, b"1" * 16]}
+    assert converted_batch.schema.field("m").type == pa.map_(pa.string(), pa.int32())
+    assert converted_batch.to_pydict() == {"m": [[("a", 1)], None, []], "u": [b"0" * 16, None, b"1" * 16]}
 
 
 def test_a_run_below_a_null_struct_is_no_value() -> None:

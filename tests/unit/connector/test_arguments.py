@@ -100,17 +100,19 @@ class Public:
         """Call it with one argument changed."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
-        for one in self.parameters:
-            given = value if one.name == changed else GOOD.get(kind_of(one))
-            if one.name != changed and (one.default is not one.empty or one.kind is one.VAR_KEYWORD):
+        for parameter in self.parameters:
+            given = value if parameter.name == changed else GOOD.get(kind_of(parameter))
+            if parameter.name != changed and (
+                parameter.default is not parameter.empty or parameter.kind is parameter.VAR_KEYWORD
+            ):
                 continue
-            if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.VAR_POSITIONAL}:
-                if one.default is not one.empty:
-                    kwargs[one.name] = given
+            if parameter.kind in {parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL}:
+                if parameter.default is not parameter.empty:
+                    kwargs[parameter.name] = given
                 else:
                     args.append(given)
             else:
-                kwargs[one.name] = given
+                kwargs[parameter.name] = given
         return self.call(*args, **kwargs)
 
 
@@ -192,15 +194,15 @@ def command_lines(table: Path) -> Iterator[tuple[Callable[[list[str]], int], lis
             needed = [one for one in options if one.required and one.dest != "path"]
             positional = [one for one in parser._actions if not one.option_strings and one.dest != "path"]
             good = [word for one in needed for word in (one.option_strings[-1], "4")] + ["4"] * len(positional)
-            for one in options:
+            for argument in options:
                 # A write reads its rows by Spark first, as the creation of a table does; both check for NUL before.
-                words = [NUL] if name in OPERATIONS or name == CREATE or one.type is None else WORDS
-                if one.metavar == "SECONDS":
+                words = [NUL] if name in OPERATIONS or name == CREATE or argument.type is None else WORDS
+                if argument.metavar == "SECONDS":
                     words = ["True", "x", "-1", NUL, "nan", "inf"]
-                if one.dest in INSIDE:
+                if argument.dest in INSIDE:
                     words = [*words, "../x", "/x"]
-                for word in words if one.nargs != 0 and one.dest != "path" else ():
-                    yield run, [name, *paths, *good, f"{one.option_strings[-1]}={word}"]
+                for word in words if argument.nargs != 0 and argument.dest != "path" else ():
+                    yield run, [name, *paths, *good, f"{argument.option_strings[-1]}={word}"]
             yield run, [name, *[word.replace(str(table), NUL) for word in paths], *good]
 
 

@@ -62,10 +62,10 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of three writes to two partitions."""
-    found = tmp_path_factory.mktemp("written") / "t"
+    table_path = tmp_path_factory.mktemp("written") / "t"
     for n in range(3):
-        write(found, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=COW, settings=QUIET)
-    return found
+        write(table_path, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=COW, settings=QUIET)
+    return table_path
 
 
 @pytest.fixture
@@ -257,20 +257,20 @@ def test_the_commands_that_show_prints_leave_it_nothing_to_print(
     made.dead()
     before = sorted(map(str, read(path).select(["id", "p", "ts", "value"]).to_pylist()))
     says("y")
-    done: list[str] = []
+    commands_run: list[str] = []
 
     for _ in range(5):
         lines = needed(path, capsys)
         for line in lines:
             program, *words = shlex.split(line)
             assert (program, command(words)) == ("pyhudi", 0), capsys.readouterr().err
-            done.append(words[0])
+            commands_run.append(words[0])
             capsys.readouterr()
         if not lines:
             break
 
     assert needed(path, capsys) == []
-    assert {*done} == {"rollback", "archive", {"cow": "clean", "mor": "compact"}[kind]}
+    assert {*commands_run} == {"rollback", "archive", {"cow": "clean", "mor": "compact"}[kind]}
     assert sorted(map(str, read(path).select(["id", "p", "ts", "value"]).to_pylist())) == before
     assert command(["validate", str(path), "--deep"]) == 0
 

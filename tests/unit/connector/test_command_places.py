@@ -50,17 +50,17 @@ def jsons(capsys: Shown, *line: str) -> list[Any]:
 def test_tables_of_apache_hudi_are_shown_whole(tmp_path: Path, capsys: Shown, name: str) -> None:
     path = unpack(name, tmp_path)
 
-    found = {command: jsons(capsys, command, path) for command in READING}
+    outputs = {command: jsons(capsys, command, path) for command in READING}
     every = jsons(capsys, CAT, path, "--limit", "100000", "--meta")
 
     assert len(every) == len(recorded(name))
-    (state,) = found[SHOW]
-    assert state["file_groups"] == len(found["files"])
-    assert state["partitions"] == len(found["partitions"])
-    assert state["live_bytes"] == sum(row["live_bytes"] for row in found["sizes"])
-    assert state["live_bytes"] >= sum(row["bytes"] for row in found["files"])
-    assert state["instants"] == sum(not row["archived"] for row in found["timeline"])
-    assert [row["instant"] for row in found["activity"]] == [row["instant"] for row in state["pending"]]
+    (state,) = outputs[SHOW]
+    assert state["file_groups"] == len(outputs["files"])
+    assert state["partitions"] == len(outputs["partitions"])
+    assert state["live_bytes"] == sum(row["live_bytes"] for row in outputs["sizes"])
+    assert state["live_bytes"] >= sum(row["bytes"] for row in outputs["files"])
+    assert state["instants"] == sum(not row["archived"] for row in outputs["timeline"])
+    assert [row["instant"] for row in outputs["activity"]] == [row["instant"] for row in state["pending"]]
 
 
 def test_a_write_of_apache_hudi_that_was_killed_is_shown_as_at_work(tmp_path: Path, capsys: Shown) -> None:
@@ -210,11 +210,11 @@ def test_a_reader_that_has_seen_enough_ends_the_command_without_a_traceback(tmp_
     program = "import sys; from pyhudi.connector.jobs import command; sys.exit(command(sys.argv[1:]))"
     line = shlex.join([sys.executable, "-c", program, "timeline", str(path)])
 
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", f"set -o pipefail; (sleep 0.2; {line}) | true"], capture_output=True, text=True, check=False
     )
 
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (process.returncode, process.stderr) == (1, "")
 
 
 class Screen(io.StringIO):

@@ -109,13 +109,13 @@ def test_every_type_of_this_spark_is_in_one_of_the_tables() -> None:
     made = script("make_types")
     mentioned = {kind.__name__ for one in made.STORED for kind in made.kinds(one.kind)}
     mentioned |= {kind.__name__ for one in made.REFUSED for kind in made.kinds(one)} | {"UserDefinedType"}
-    known = {
+    type_names = {
         name
         for name, kind in vars(types).items()
         if isinstance(kind, type) and issubclass(kind, types.DataType) and not kind.__subclasses__()
     }
 
-    assert known - {"StructField"} - mentioned == set()
+    assert type_names - {"StructField"} - mentioned == set()
 
 
 def test_the_picture_of_a_table_is_current() -> None:

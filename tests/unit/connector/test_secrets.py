@@ -63,15 +63,15 @@ def test_a_write_that_succeeds_shows_none(s3: S3Server, shown: Callable[[], str]
     request = resolved.options.to_write_request(url, SCHEMA, overwrite=False)
     plan = plan_write(request)
     results = [task(plan, ROWS, 0)]
-    done = commit_write(plan, results)
+    commit_result = commit_write(plan, results)
     storage = plan.storage
     snapshot = open_snapshot(url, request.storage_options)
     explained = explain(resolved, load_config(storage))
     source = PyHudiDataSource({"path": url, **given})
-    about = [resolved, request, plan, results, done, storage, snapshot, explained, source, HudiWriter(plan)]
+    about = [resolved, request, plan, results, commit_result, storage, snapshot, explained, source, HudiWriter(plan)]
     text = "".join(f"{one!r}{one}{getattr(one, '_repr_html_', str)()}" for one in about)
 
-    assert done.inserts == 1
+    assert commit_result.inserts == 1
     assert dict(plan.storage.options)["secret"] == f"{NEEDLE}-secret"
     assert NEEDLE not in text + shown()
 

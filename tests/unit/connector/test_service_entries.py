@@ -104,10 +104,12 @@ def test_what_follows_a_write_is_named_as_in_results() -> None:
 
 def test_entries_import_neither_an_engine_nor_a_service() -> None:
     code = "import sys, pyhudi.operations.upkeep.services; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded_modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
 
-    assert not {"pyspark", "pyarrow", "pydantic"} & set(found)
-    assert not [one for one in found if one.startswith("pyhudi.operations.services")]
+    assert not {"pyspark", "pyarrow", "pydantic"} & set(loaded_modules)
+    assert not [one for one in loaded_modules if one.startswith("pyhudi.operations.services")]
 
 
 def test_an_entry_makes_a_job_and_follows_each_write(
@@ -130,10 +132,10 @@ def test_an_entry_makes_a_job_and_follows_each_write(
     )
     patch_seam(monkeypatch, "table services", {**SERVICES, entry.name: entry})
 
-    done = write(tmp_path / "t", [pa.table({"id": ["k"], "ts": [1]})], table=KEYED)
+    result = write(tmp_path / "t", [pa.table({"id": ["k"], "ts": [1]})], table=KEYED)
     code = main([entry.name, f"--path={tmp_path / 't'}", "--word=hello", "--loud"])
 
-    assert [one.service for one in done.services if one.service == "x"] == ["x"]
+    assert [one.service for one in result.services if one.service == "x"] == ["x"]
     assert code == 0
     assert json.loads(capsys.readouterr().out)["service"] == "hello!"
     with pytest.raises(AttributeError):

@@ -61,11 +61,11 @@ def test_services_are_jobs_without_spark(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     done, of_spark = json.loads(ran.stdout)
     assert of_spark == []
-    well, saved, dry, clean, kept, let_go, clean_again, archived, back, refused, restored, well_again = done
+    well, saved, dry, clean, first_archive, let_go, clean_again, archived, back, refused, restored, well_again = done
     assert well == well_again == [0]
     assert (saved[0], saved[1]["instant"], saved[1]["files"]) == (0, times[0], 1)
     assert (dry[1]["files"], dry[1]["dry"]) == (clean[1]["files"], True) == (3, True)
-    assert kept[1]["instants"] == 0, "archiving stops at the first savepoint"
+    assert first_archive[1]["instants"] == 0, "archiving stops at the first savepoint"
     assert let_go[0] == 0
     assert clean_again[1]["files"] == 1
     assert (archived[0], archived[1]["instants"]) == (0, 3)

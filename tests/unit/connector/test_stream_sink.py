@@ -79,10 +79,10 @@ def test_a_batch_is_planned_again_by_the_options_in_the_process_of_the_commit(tm
 
 
 def test_a_message_that_is_missing_fails_the_commit(tmp_path: Path) -> None:
-    done = message(planned(tmp_path), 0, "k1")
+    task_message = message(planned(tmp_path), 0, "k1")
 
     with pytest.raises(PyHudiError, match="1 of 2 tasks of the batch 0"):
-        committing(tmp_path).commit([done, None], 0)
+        committing(tmp_path).commit([task_message, None], 0)
 
 
 def test_an_abort_of_failed_tasks_finds_its_query_by_the_checkpoint_folder(tmp_path: Path) -> None:
@@ -127,14 +127,14 @@ def test_a_commit_that_failed_is_passed_over_where_the_options_say_so(
 def test_a_batch_that_is_complete_is_not_lost_where_its_answer_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    done = message(planned(tmp_path, **ONCE), 0, "k1")
+    task_message = message(planned(tmp_path, **ONCE), 0, "k1")
 
     def fail(*_: object) -> None:
         raise StorageError("The store is away.", "Wait.")
 
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "pyhudi"):
         patch_seam(patch, "result of a completed commit", fail)
-        committing(tmp_path, **IGNORES).commit([done], 0)
+        committing(tmp_path, **IGNORES).commit([task_message], 0)
 
     assert "the batch 0 is complete; its answer was lost" in caplog.text
     assert keys(tmp_path) == ["k1"]

@@ -24,7 +24,7 @@ print(counts[0] > 1000, counts[0] == counts[1])
     ("arguments", "answer"), [(["-m", "pyspark.daemon"], "True True"), (["a.py", "b"], "False True")]
 )
 def test_only_a_worker_of_spark_freezes_its_imports_and_once(arguments: list[str], answer: str) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(arguments=arguments)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith(answer)
+    assert process.stdout.startswith(answer)

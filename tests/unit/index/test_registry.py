@@ -16,7 +16,9 @@ from pyhudi.table.files.names import FileGroupId
 
 
 def config(**changes: str) -> TableConfig:
-    known = TableConfig.new(TableSettings(name="t", record_key_fields=("a", "b"), bucket_count=8, hash_fields=("b",)))
+    base_config = TableConfig.new(
+        TableSettings(name="t", record_key_fields=("a", "b"), bucket_count=8, hash_fields=("b",))
+    )
     names = {
         "index": "hoodie.index.type",
         "engine": "hoodie.index.bucket.engine",
@@ -24,7 +26,7 @@ def config(**changes: str) -> TableConfig:
         "fields": "hoodie.bucket.index.hash.field",
         "expressions": "hoodie.bucket.index.partition.expressions",
     }
-    return TableConfig({**known.properties, **{names[name]: value for name, value in changes.items()}})
+    return TableConfig({**base_config.properties, **{names[name]: value for name, value in changes.items()}})
 
 
 def test_a_table_of_buckets_has_a_bucket_index() -> None:

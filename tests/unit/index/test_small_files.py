@@ -22,10 +22,10 @@ def test_small_files_are_filled_up_from_the_smallest_on_and_new_ones_take_the_re
 
 
 def test_rows_that_fit_into_one_small_file_all_go_there() -> None:
-    found = dealt(110, (SmallFile(100, "b"), SmallFile(900, "a")))
+    hash_shares = dealt(110, (SmallFile(100, "b"), SmallFile(900, "a")))
 
-    assert [one.file_id for one in found.shares] == ["b"]
-    assert found.take(np.array([0, 1, 1 << 63, (1 << 64) - 1], np.uint64)).tolist() == [0, 0, 0, 0]
+    assert [one.file_id for one in hash_shares.shares] == ["b"]
+    assert hash_shares.take(np.array([0, 1, 1 << 63, (1 << 64) - 1], np.uint64)).tolist() == [0, 0, 0, 0]
 
 
 def test_a_file_with_no_room_for_a_row_gets_none() -> None:
@@ -70,8 +70,8 @@ def test_every_hash_has_one_share_and_shares_are_as_wide_as_their_rows_are_many(
     lasts = [one.last for one in shares]
     assert lasts[-1] == (1 << 64) - 1
     widths = [last - before for last, before in zip(lasts, [-1, *lasts], strict=False)]
-    for width, one in zip(widths, shares, strict=True):
-        assert abs(width - (1 << 64) * one.rows / rows) <= 1 + (1 << 64) * 1e-15
+    for width, share in zip(widths, shares, strict=True):
+        assert abs(width - (1 << 64) * share.rows / rows) <= 1 + (1 << 64) * 1e-15
     edges = np.array(sorted({edge for last in lasts for edge in (last, last + 1) if edge < 1 << 64}), np.uint64)
     for edge, code in zip(edges.tolist(), Shares(shares).take(edges).tolist(), strict=True):
         assert edge <= lasts[code] and (code == 0 or edge > lasts[code - 1])

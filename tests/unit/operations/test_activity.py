@@ -78,12 +78,12 @@ def test_a_long_service_shows_its_process_until_it_ends(
         delete(self, *paths, **options)
 
     patch_seam(monkeypatch, "delete local files", slow)
-    done = SERVICES[name](storage, times)
+    result = SERVICES[name](storage, times)
 
     (row,) = seen
-    assert (row["instant"], row["action"], row["phase"]) == (done.instant, name, WRITING)
+    assert (row["instant"], row["action"], row["phase"]) == (result.instant, name, WRITING)
     assert row["pid"]
     assert row["host"]
     assert activity(storage).num_rows == 0
     assert not [*(path / ".hoodie/.heartbeat").iterdir()]
-    assert not (path / ".hoodie/.pyhudi" / done.instant).exists()
+    assert not (path / ".hoodie/.pyhudi" / result.instant).exists()

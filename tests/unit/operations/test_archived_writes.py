@@ -70,19 +70,19 @@ def test_what_must_hold_of_archiving_holds_on_version_6(tmp_path: Path, check: C
 
 def test_an_id_is_found_in_the_archive_of_version_6(old_table: Path) -> None:
     """After pyhudi archived, and after another writer, whose file the note of ids does not name."""
-    known = instants(old_table)
+    instant_times = instants(old_table)
     before = history(open_storage(str(old_table)))
     move(old_table)
     assert history(open_storage(str(old_table))).equals(before)
-    assert [found(old_table, f"id {number}") for number in range(6)] == known
+    assert [found(old_table, f"id {number}") for number in range(6)] == instant_times
 
     (old_table / NOTE).unlink()
     (old_table / OLD_ARCHIVE / ".commits_.archive.1_1-0-1").rename(
         old_table / OLD_ARCHIVE / ".commits_.archive.4_1-0-1"
     )
-    assert [found(old_table, f"id {number}") for number in range(6)] == known
+    assert [found(old_table, f"id {number}") for number in range(6)] == instant_times
     result = write(old_table, rows("a", "again", value=1), write_id="id 1")
-    assert (result.instant, result.inserts) == (known[1], 1)
+    assert (result.instant, result.inserts) == (instant_times[1], 1)
     assert ("again",) not in rows_of(old_table, "id")
 
 
@@ -97,13 +97,13 @@ def test_history_opens_no_more_of_the_archive_than_it_needs(table: Path) -> None
 
 
 def test_an_id_is_found_wherever_its_write_is(table: Path) -> None:
-    known = instants(table)
+    instant_times = instants(table)
     move(table)
 
-    assert [found(table, f"id {number}") for number in range(6)] == known
+    assert [found(table, f"id {number}") for number in range(6)] == instant_times
     assert found(table, "id 9") == ""
     result = write(table, rows("a", "again", value=1), write_id="id 1")
-    assert (result.instant, result.inserts, result.write_id) == (known[1], 1, "id 1")
+    assert (result.instant, result.inserts, result.write_id) == (instant_times[1], 1, "id 1")
     assert ("again",) not in rows_of(table, "id")
 
 
@@ -116,25 +116,25 @@ def test_ids_that_were_made_up_are_not_noted(table: Path) -> None:
 
 @pytest.mark.parametrize("spoil", ["gone", "torn", "odd"])
 def test_a_lost_note_is_made_good(table: Path, spoil: str) -> None:
-    known = instants(table)
+    instant_times = instants(table)
     move(table)
     (table / NOTE).write_text({"gone": "", "torn": '{"files"', "odd": '{"files":[1],"ids":{"id 1":2}}'}[spoil])
     if spoil == "gone":
         (table / NOTE).unlink()
 
-    assert found(table, "id 1") == known[1]
+    assert found(table, "id 1") == instant_times[1]
     move(written(table, 4, first=6))
     assert set(json.loads((table / NOTE).read_text())["ids"]) == {f"id {number}" for number in range(8)}
 
 
 def test_what_others_archived_is_found_too(table: Path) -> None:
-    known = instants(table)
+    instant_times = instants(table)
     move(table)
     written(table, 4, first=6)
-    known = instants(table)
+    instant_times = instants(table)
     archive_as_apache_hudi(table, 3)
 
-    assert [found(table, f"id {number}") for number in range(10)] == known
+    assert [found(table, f"id {number}") for number in range(10)] == instant_times
 
 
 @pytest.fixture

@@ -53,21 +53,21 @@ def test_each_sickness_is_told_with_its_place_and_cure(table: Path, case: Sympto
     if case.deep:
         assert case.code not in codes(table, deep=False)
 
-    found = [one for one in findings(table, deep=case.deep, stale_s=0) if one["code"] == case.code]
+    case_findings = [one for one in findings(table, deep=case.deep, stale_s=0) if one["code"] == case.code]
 
-    assert any(case.says in f"{one['file']} {one['what']}" for one in found), found
+    assert any(case.says in f"{one['file']} {one['what']}" for one in case_findings), case_findings
     (sickness,) = (one for one in ALL if one.code == case.code)
-    assert {(one["severity"], one["cure"]) for one in found} == {(sickness.severity, sickness.cure)}
+    assert {(one["severity"], one["cure"]) for one in case_findings} == {(sickness.severity, sickness.cure)}
 
 
 def test_a_torn_block_is_told_with_its_file_and_place(table: Path) -> None:
     whole = newest_logs(table)[0].stat().st_size
     log = tear_unstated(table, b"#HUDI#\0\0\0\0\0\0\xff\xff")
 
-    [found] = [one for one in findings(table) if one["code"] == "TORN_BLOCK"]
+    [finding] = [one for one in findings(table) if one["code"] == "TORN_BLOCK"]
 
-    assert (found["file"], found["instant"]) == (log.relative_to(table).as_posix(), instant_in(log))
-    assert f"14 bytes from byte {whole} on" in found["what"]
+    assert (finding["file"], finding["instant"]) == (log.relative_to(table).as_posix(), instant_in(log))
+    assert f"14 bytes from byte {whole} on" in finding["what"]
 
 
 def test_noise_in_any_log_file_raises_nothing(table: Path) -> None:

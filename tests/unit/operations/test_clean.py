@@ -91,12 +91,12 @@ def request(table: Path, *paths: str, partition: str = "a", **fields: Any) -> In
 def test_a_clean_says_what_apache_hudi_s_says(table: Path) -> None:
     saved, old, _, newest = times(table)
     save(table, saved)
-    done = run_clean(table, ONE)
+    clean_result = run_clean(table, ONE)
 
-    assert (done.service, done.files, done.dry, done.error) == ("clean", 2, False, "")
+    assert (clean_result.service, clean_result.files, clean_result.dry, clean_result.error) == ("clean", 2, False, "")
     timeline = instants(table)
     [instant] = [one for one in timeline.instants if one.action == "clean"]
-    assert (instant.requested_time, instant.state) == (done.instant, State.COMPLETED)
+    assert (instant.requested_time, instant.state) == (clean_result.instant, State.COMPLETED)
     requested = timeline.files.storage.read(timeline.files.path(instant.at(State.REQUESTED)))
     planned = timeline.files.codec.decode(CleanerPlan, InstantBody(requested, "plan")).model_dump(by_alias=True)
     uris = [one["filePath"] for one in planned.pop("filePathsToBeDeletedPerPartition")["a"]]
@@ -116,7 +116,7 @@ def test_a_clean_says_what_apache_hudi_s_says(table: Path) -> None:
     assert (part["deletePathPatterns"], part["failedDeleteFiles"]) == (part["successDeleteFiles"], [])
     assert result.pop("timeTakenInMillis") >= 0
     assert result == {
-        "startCleanTime": done.instant,
+        "startCleanTime": clean_result.instant,
         "totalFilesDeleted": 2,
         "earliestCommitToRetain": newest,
         "lastCompletedCommitTimestamp": newest,
@@ -336,13 +336,13 @@ def test_a_plan_of_the_first_version_names_files_alone(table: Path) -> None:
 def test_a_file_that_a_savepoint_has_come_to_keep_is_spared(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved, second = times(table)[:2]
     request(table, *slices(table, saved), *slices(table, second))
-    kept = slices(table, saved)
+    saved_slices = slices(table, saved)
     save(table, saved)
 
     assert run_clean(table, CleanSettings()).files == 2
     part = last_clean(table).partition_metadata["a"]
-    assert sorted(part.failed_delete_files) == [one.partition("/")[2] for one in kept]
-    assert slices(table, saved) == kept
+    assert sorted(part.failed_delete_files) == [one.partition("/")[2] for one in saved_slices]
+    assert slices(table, saved) == saved_slices
     assert slices(table, second) == []
     unsave(table, saved)
     assert run_clean(table, ONE).files == 2, "the clean named the savepoint, whose end has the next one look again"
@@ -397,10 +397,10 @@ def test_what_comes_between_plan_and_decision_counts(table: Path, monkeypatch: p
         return original(*given)
 
     patch_seam(monkeypatch, "request a clean", between)
-    done = run_clean(table, ONE)
+    result = run_clean(table, ONE)
 
     assert len(rounds) == {"savepoint": 2, "rollback": 2, "clean": 1, "write": 1}[comes]
-    assert done.files == {"savepoint": 2, "rollback": 4, "clean": 0, "write": 4}[comes]
+    assert result.files == {"savepoint": 2, "rollback": 4, "clean": 0, "write": 4}[comes]
     assert len(slices(table, first)) == (2 if comes == "savepoint" else 0)
     assert rows_of(table, "id", "value") == [("k1", 9 if comes == "write" else 3), ("k2", 3)]
 
@@ -444,13 +444,13 @@ def test_readers_say_so_where_their_slices_were_cleaned_away(tmp_path: Path) -> 
     for _ in range(3):
         past.upsert("a", ["k1", "k2"], 9)
     run_clean(past.path, CleanSettings(commits=2))
-    first, kept = past.commits[0], past.commits[-3]
+    first, retained_commit = past.commits[0], past.commits[-3]
 
     with pytest.raises(UnreadableTimeError, match="when this DataFrame was made"):
         before.slices(())
-    with pytest.raises(UnreadableTimeError, match=kept.instant):
+    with pytest.raises(UnreadableTimeError, match=retained_commit.instant):
         past.shown(AsOf(first.instant))
-    assert past.shown(AsOf(kept.instant)) == past.as_of(kept.instant)
+    assert past.shown(AsOf(retained_commit.instant)) == past.as_of(retained_commit.instant)
     with pytest.raises(UnreadableTimeError, match="cleaning has taken away"):
         past.shown(Changes(first.completed, past.commits[2].completed))
     assert past.shown(Changes(first.completed)) == past.changes(first.completed, None)

@@ -183,10 +183,10 @@ def test_change_data_goes_with_its_slice_and_nothing_else_does() -> None:
     mine = [name(1), f"p/.g-0_{t(1)}.log.1_0-0-0.cdc"]
     others = [name(2), f"p/.g-0_{t(2)}.log.1_0-0-0.cdc", name(1, "h"), f"p/.h-0_{t(1)}.log.1_0-0-0.cdc", "p/x.txt"]
 
-    found = plan_clean(survey(FOUR, VERSIONS, *mine, *others))
+    plan = plan_clean(survey(FOUR, VERSIONS, *mine, *others))
 
-    assert sorted(found.files["p"]) == sorted(mine)
-    assert (found.bytes, found.count) == (20, 2)
+    assert sorted(plan.files["p"]) == sorted(mine)
+    assert (plan.bytes, plan.count) == (20, 2)
 
 
 # --- slices with log files
@@ -248,8 +248,8 @@ def test_a_pending_compaction_holds_up_no_other_file_group() -> None:
     """It may wait for long, and its plan says what it needs; of that, a replaced file group stays too."""
     instants = [write(1), pending(2, "compaction"), write(3), write(4, "replacecommit"), write(5), write(6)]
     files = [name(1), name(3), name(1, "h"), name(3, "h")]
-    one = survey(timeline_of(instants), CleanSettings(commits=1), *files, replaced=4)
+    table_survey = survey(timeline_of(instants), CleanSettings(commits=1), *files, replaced=4)
 
-    assert earliest(one.timeline, one.settings) == "06"
-    assert gone(one) == {name(1), name(3), name(1, "h")}
-    assert gone(replace(one, compacting={FileGroupId("p", "g-0"): t(3)})) == {name(1), name(1, "h")}
+    assert earliest(table_survey.timeline, table_survey.settings) == "06"
+    assert gone(table_survey) == {name(1), name(3), name(1, "h")}
+    assert gone(replace(table_survey, compacting={FileGroupId("p", "g-0"): t(3)})) == {name(1), name(1, "h")}

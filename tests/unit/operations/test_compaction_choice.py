@@ -188,10 +188,10 @@ def test_partitions_are_chosen_before_they_are_listed() -> None:
     days = ["2026/1/9", "2026/01/10", "year=2025/month=12/day=31", "2026/01/02"]
 
     newest = choose_partitions(CompactionSettings(strategy=BY_DAY, partitions=2), days)
-    found = choose_partitions(CompactionSettings(strategy=BY_REGEX, partition_regex="1.$"), days)
+    matching_days = choose_partitions(CompactionSettings(strategy=BY_REGEX, partition_regex="1.$"), days)
 
     assert newest == ["2026/01/10", "2026/1/9"]
-    assert found == ["2026/01/10"]
+    assert matching_days == ["2026/01/10"]
     assert choose_partitions(CompactionSettings(), days) == days
     ordered = choose_slices(CompactionSettings(strategy=BY_DAY), [file_slice(day, MB) for day in days])
     assert [one.partition_path for one in ordered] == ["2026/01/10", "2026/1/9", "2026/01/02", days[2]]

@@ -56,7 +56,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
             return None
         rows, changes = {entry[3] for entry in here} - {None}, stays + leaves
         several = changes > 0 and changes + goes > 1
-        found: dict[str, bool] = {
+        faults: dict[str, bool] = {
             "matched_often": several and len(rows) < 2,
             "held_twice": several and len(rows) > 1,
             "crowded": stays + comes > 1,
@@ -64,7 +64,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
             "keeps_old": any(entry[5] and entry[0] == STAYS for entry in here),
         }
         key = here[0][1]
-        for name, holds in found.items():
+        for name, holds in faults.items():
             if holds and key is not None:
                 wrong[name].append((key, min(entry[2] for entry in here)))
         for name, number in zip(("stays", "goes", "leaves", "comes"), (stays, goes, leaves, comes), strict=True):

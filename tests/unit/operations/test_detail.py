@@ -28,10 +28,10 @@ def test_a_row_says_what_the_table_is_and_how_large(tmp_path: Path) -> None:
     drive.write(path, rows(*range(40)), table=KEYED)
     last = drive.write(path, rows(0))
 
-    found = detail(open_storage(str(path)))
+    detail_table = detail(open_storage(str(path)))
 
-    assert found.schema.equals(DETAIL_SCHEMA)
-    [row] = found.to_pylist()
+    assert detail_table.schema.equals(DETAIL_SCHEMA)
+    [row] = detail_table.to_pylist()
     assert (row["name"], row["path"], row["type"], row["version"]) == ("t", str(path), "COPY_ON_WRITE", 9)
     assert (row["record_key"], row["partition_by"], row["order_by"]) == (["id"], ["p"], ["ts"])
     assert (row["index"], row["buckets"], row["partitions"], row["files"]) == ("BUCKET", 2, 2, 4)
@@ -46,7 +46,7 @@ def test_a_row_says_what_the_table_is_and_how_large(tmp_path: Path) -> None:
 
 
 def test_the_history_opens_only_the_instants_that_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = [drive.write(tmp_path / "t", rows(number), table=KEYED).instant for number in range(4)]
+    instants = [drive.write(tmp_path / "t", rows(number), table=KEYED).instant for number in range(4)]
     opened: list[str] = []
     result_of = read_seam("result of a commit in the history")
 
@@ -57,9 +57,9 @@ def test_the_history_opens_only_the_instants_that_it_returns(tmp_path: Path, mon
     patch_seam(monkeypatch, "result of a commit in the history", counted)
     storage = open_storage(str(tmp_path / "t"))
 
-    assert history(storage, 2)["instant"].to_pylist() == [done[3], done[2]]
-    assert sorted(opened) == done[2:]
-    assert history(storage)["instant"].to_pylist() == done[::-1]
+    assert history(storage, 2)["instant"].to_pylist() == [instants[3], instants[2]]
+    assert sorted(opened) == instants[2:]
+    assert history(storage)["instant"].to_pylist() == instants[::-1]
     assert history(storage, 0).num_rows == 0
     with pytest.raises(InvalidOptionError, match="history is -1"):
         history(storage, -1)

@@ -40,10 +40,10 @@ def test_rows_are_inserted_updated_and_deleted_by_key(tmp_path: Path, table) -> 
         ("a", "updated", "k1"),
         ("b", "deleted", "k3"),
     ]
-    found = Difference.between(open_storage(str(path)), first, last)
-    assert found.writes == 2
-    assert found.files().schema.equals(CHANGED_FILES.schema)
-    assert sorted(set(found.files()["partition"].to_pylist())) == ["a", "b"]
+    difference = Difference.between(open_storage(str(path)), first, last)
+    assert difference.writes == 2
+    assert difference.files().schema.equals(CHANGED_FILES.schema)
+    assert sorted(set(difference.files()["partition"].to_pylist())) == ["a", "b"]
     assert rows_between(path, last, last) == []
 
 
@@ -53,10 +53,10 @@ def test_a_compaction_changes_files_and_no_row(tmp_path: Path) -> None:
     first = write(path, rows(("k1", "a", 2, 2)), settings=QUIET).instant
     last = compact(open_storage(str(path)), CompactionSettings(), Means(Patience(), Output())).instant
 
-    found = Difference.between(open_storage(str(path)), first, last)
+    difference = Difference.between(open_storage(str(path)), first, last)
 
-    assert (found.writes, found.updates) == (0, 0)
-    (changed,) = found.files().to_pylist()
+    assert (difference.writes, difference.updates) == (0, 0)
+    (changed,) = difference.files().to_pylist()
     assert (changed["partition"], changed["change"], len(changed["files_added"])) == ("a", "changed", 1)
     assert rows_between(path, first, last) == []
 

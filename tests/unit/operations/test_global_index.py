@@ -24,10 +24,10 @@ def test_rows_are_cut_where_their_first_columns_change(
     ordered = ordered.cast(pa.schema([("key", pa.string()), ("path", pa.string())]))
     with pytest.MonkeyPatch.context() as patch:
         patch_seam(patch, "rows of a chunk", chunk)
-        found = list(whole_runs(iter(ordered.to_batches(max_chunksize=size)), columns))
+        batches = list(whole_runs(iter(ordered.to_batches(max_chunksize=size)), columns))
 
-    assert [row for some in found for row in some.to_pylist()] == ordered.to_pylist()
-    runs = [{tuple(row.values())[:columns] for row in some.to_pylist()} for some in found]
+    assert [row for some in batches for row in some.to_pylist()] == ordered.to_pylist()
+    runs = [{tuple(row.values())[:columns] for row in some.to_pylist()} for some in batches]
     assert sum(map(len, runs)) == len(set().union(*runs))
     longest = max((sum(row[:columns] == one[:columns] for row in rows) for one in rows), default=0)
-    assert all(some.num_rows <= chunk + size + longest for some in found)
+    assert all(some.num_rows <= chunk + size + longest for some in batches)

@@ -50,21 +50,21 @@ def test_an_index_that_nobody_has_makes_no_table() -> None:
 
 @pytest.mark.parametrize("asked", ["BUCKET", "SIMPLE"])
 def test_a_table_keeps_its_index(asked: str) -> None:
-    kept = NewTable(replace(KEYED, index_type="BLOOM"), "/t").config()
+    table_config = NewTable(replace(KEYED, index_type="BLOOM"), "/t").config()
 
     with pytest.raises(OptionConflictError, match=rf"hoodie\.index\.type is '{asked}' here and 'BLOOM' in the table"):
-        AdoptedTable(TableSettings(index_type=asked), "/t").changes_to(kept)
-    assert AdoptedTable(TableSettings(index_type="BLOOM"), "/t").changes_to(kept) == (kept, {})
-    assert AdoptedTable(TableSettings(), "/t").changes_to(kept) == (kept, {})
+        AdoptedTable(TableSettings(index_type=asked), "/t").changes_to(table_config)
+    assert AdoptedTable(TableSettings(index_type="BLOOM"), "/t").changes_to(table_config) == (table_config, {})
+    assert AdoptedTable(TableSettings(), "/t").changes_to(table_config) == (table_config, {})
 
 
 def test_a_table_whose_buckets_alone_are_noted_has_no_other_index() -> None:
     whole = NewTable(KEYED, "/t").config()
-    kept = TableConfig({key: value for key, value in whole.properties.items() if key != INDEX_TYPE})
+    table_config = TableConfig({key: value for key, value in whole.properties.items() if key != INDEX_TYPE})
 
     with pytest.raises(OptionConflictError, match=r"hoodie\.index\.type is 'SIMPLE' here and 'BUCKET' in the table"):
-        AdoptedTable(TableSettings(index_type="SIMPLE"), "/t").changes_to(kept)
-    assert AdoptedTable(TableSettings(index_type="BUCKET"), "/t").changes_to(kept) == (kept, {})
+        AdoptedTable(TableSettings(index_type="SIMPLE"), "/t").changes_to(table_config)
+    assert AdoptedTable(TableSettings(index_type="BUCKET"), "/t").changes_to(table_config) == (table_config, {})
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_a_table_whose_buckets_alone_are_noted_has_no_other_index() -> None:
     ],
 )
 def test_buckets_are_not_taught_to_a_table_with_another_index(said: TableSettings, words: str) -> None:
-    kept = NewTable(replace(KEYED, index_type="SIMPLE"), "/t").config()
+    table_config = NewTable(replace(KEYED, index_type="SIMPLE"), "/t").config()
 
     with pytest.raises(OptionConflictError) as raised:
-        AdoptedTable(said, "/t").changes_to(kept)
+        AdoptedTable(said, "/t").changes_to(table_config)
 
     assert words in raised.value.what
     assert "the table /t has hoodie.index.type=SIMPLE" in raised.value.what

@@ -27,17 +27,17 @@ def test_keys_are_found_where_a_lookup_without_knowledge_finds_them(
     with process(KnownSlices()):
         for number in range(3):
             _ = files.opened
-            found = tag_known(keys_of_write(index), files, *(wanted if number else wanted[::3]))
+            cached_tags = tag_known(keys_of_write(index), files, *(wanted if number else wanted[::3]))
             assert number < 2 or not isinstance(index, SimpleIndex) or not files.opened
-        assert all_homes(found) == all_homes(plain)
-        assert found.groups == plain.groups
+        assert all_homes(cached_tags) == all_homes(plain)
+        assert cached_tags.groups == plain.groups
 
 
 def test_a_key_takes_sixteen_bytes() -> None:
-    files, known = KeyedFiles(), KnownSlices()
+    files, known_slices = KeyedFiles(), KnownSlices()
     for group in range(4):
         files.add("p", [f"k{number}" for number in range(1000 * group, 1000 * group + 1000)])
-    with process(known):
+    with process(known_slices):
         tag_known(keys_of_write(SimpleIndex()), files, *(("p", f"k{number}") for number in range(0, 4000, 7)))
 
-    assert known.nbytes == 16 * 4000
+    assert known_slices.nbytes == 16 * 4000

@@ -89,24 +89,24 @@ def test_a_damaged_metadata_table_leaves_the_rest_of_a_description(
     storage = open_storage(str(table))
 
     [row] = detail(storage).to_pylist()
-    found: Any = gather(storage, ReportTerms(Upkeep(), Patience(), 1 << 20))
+    report: Any = gather(storage, ReportTerms(Upkeep(), Patience(), 1 << 20))
 
     assert (row["metadata"], row["partitions"]) == (None, 2)
-    assert found.metadata == ()
-    assert any("the metadata table" in text for text in found.problems)
+    assert report.metadata == ()
+    assert any("the metadata table" in text for text in report.problems)
     assert command(["show", str(table)]) == 0
     assert "damaged, as validate says" in capsys.readouterr().out
 
 
 def test_a_write_says_what_it_wrote_to_the_metadata_table(table: Path) -> None:
-    done = write_without_spark(table, rows(2, 3), OPTIONS)
+    result = write_without_spark(table, rows(2, 3), OPTIONS)
 
-    assert done.metadata is not None
-    assert "files" in done.metadata.partitions
-    assert done.metadata.bytes == size_of(table, "files", f"*{done.instant}*") + size_of(
-        table, "column_stats", f"*{done.instant}*"
+    assert result.metadata is not None
+    assert "files" in result.metadata.partitions
+    assert result.metadata.bytes == size_of(table, "files", f"*{result.instant}*") + size_of(
+        table, "column_stats", f"*{result.instant}*"
     )
-    assert f" {done.metadata}" in str(done)
+    assert f" {result.metadata}" in str(result)
 
 
 def test_a_write_tells_of_partitions_that_went_out_of_use_meanwhile(

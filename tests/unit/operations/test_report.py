@@ -212,12 +212,13 @@ def safe_range(file: Path) -> tuple[str, str] | None:
 
 def check_commits(page: Page, counted: CountedTable) -> None:
     recorded = counted.recorded("pyhudi.seconds")
-    found: dict[str, list[float]] = {}
+    seconds_by_phase: dict[str, list[float]] = {}
     for seconds in recorded.values():
         for phase, value in seconds.items():
-            found.setdefault(phase, []).append(value)
+            seconds_by_phase.setdefault(phase, []).append(value)
     assert sorted(page.figures["phases"][1]) == sorted(
-        [phase, str(len(values)), f"{sum(values):,.3f}", f"{max(values):,.3f}"] for phase, values in found.items()
+        [phase, str(len(values)), f"{sum(values):,.3f}", f"{max(values):,.3f}"]
+        for phase, values in seconds_by_phase.items()
     )
     attempts, met = counted.recorded("pyhudi.attempts"), counted.recorded("pyhudi.met")
     counts = Counter(attempts.get(time, 1) for time in counted.bodies)
@@ -284,11 +285,11 @@ def spread(path: Path, partitions: int, buckets: int) -> None:
     """Give a table of one write many partitions and file groups, by names alone; their sizes differ."""
     write(path, rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
     (base,) = path.glob("a/*.parquet")
-    found = next((path / "a").glob(".hoodie_partition_metadata*"))
+    metadata_file = next((path / "a").glob(".hoodie_partition_metadata*"))
     for number in range(partitions):
         folder = path / f"p{number:03}"
         folder.mkdir()
-        (folder / found.name).write_bytes(found.read_bytes())
+        (folder / metadata_file.name).write_bytes(metadata_file.read_bytes())
         for bucket in range(buckets):
             name = f"{bucket:08}-0000-4000-8000-{number:012}-0_{base.name.partition('_')[2]}"
             (folder / name).write_bytes(b"x" * (1 + (number * 7 + bucket) % 50))
@@ -319,10 +320,10 @@ def test_a_sample_of_footers_takes_whole_partitions(tmp_path: Path) -> None:
     path = tmp_path / "t"
     spread(path, 100, 30)
 
-    found = figures_of(path)
+    figures = figures_of(path)
     page = Page(page_of(path))
 
-    assert (found.overlap.sampled, found.overlap.base_files, found.overlap.unreadable) == (480, 3000, 480)
+    assert (figures.overlap.sampled, figures.overlap.base_files, figures.overlap.unreadable) == (480, 3000, 480)
     assert "sample of 480 of 3,000 base files" in page.text
     assert figures_of(path, deep=True).overlap.sampled == 3000
 

@@ -53,12 +53,12 @@ def test_a_class_of_buckets_is_a_unit(old: int, new: int, expected: list[tuple[o
 def test_partitions_share_an_instant_as_long_as_it_has_room(sizes: list[int], expected: list[tuple[int, ...]]) -> None:
     """The sizes are MiB, of two file slices each."""
     half = {size: BaseFile("p/f", size << 19, "00000000-x-0", "0-0-0", "1") for size in sizes}
-    there = {
+    slices_by_partition = {
         str(at): [FileSlice(FileGroupId("p", f"{bucket:08d}-x-0"), "1", half[size]) for bucket in range(2)]
         for at, size in enumerate(sizes)
     }
 
-    assert partitions_by_instant(there) == [tuple(map(str, paths)) for paths in expected]
+    assert partitions_by_instant(slices_by_partition) == [tuple(map(str, paths)) for paths in expected]
 
 
 def test_every_key_stays_in_its_class() -> None:

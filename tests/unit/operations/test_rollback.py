@@ -57,11 +57,11 @@ def finish(storage: Storage, age_s: float) -> Instant:
 def test_it_is_completed_with_what_its_plan_says(storage: Storage, started: bool) -> None:
     leave(storage, encode(PLAN), started=started)
 
-    done = finish(storage, age_s=-1)
+    rollback = finish(storage, age_s=-1)
 
-    path = open_table(storage).instants.path(done)
+    path = open_table(storage).instants.path(rollback)
     told = decode(RollbackMetadata, InstantBody(storage.read(path), path))
-    assert done.state == State.COMPLETED
+    assert rollback.state == State.COMPLETED
     assert (told.start_rollback_time, told.commits_rollback, told.total_files_deleted) == (AT, [GONE], 3)
     assert {name: len(one.success_delete_files) for name, one in told.partition_metadata.items()} == {"p": 2, "q": 1}
 
@@ -102,10 +102,10 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
         threading.Thread(target=finish_rollbacks, args=(Table(open_storage(storage.path), config), before, -1.0))
         for _ in range(4)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
     names = [info.path for info in storage.list(before.files.folder) if AT in info.path]
     assert len([name for name in names if name.endswith(".rollback")]) == 1

@@ -101,15 +101,15 @@ def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
     wanted = keyed(*((path, number) for number in (150, 170, 105, 99, 150, 141, 101) for path in "abcd"))
     tasks = Tasks()
 
-    found = SpreadLookup(made.seen, made.index(), tasks, most).tag(wanted)
+    spread_tags = SpreadLookup(made.seen, made.index(), tasks, most).tag(wanted)
 
     alone = made.index().tag(wanted, made.view(), made.storage)
-    assert replace(found.figures, seconds=0) == replace(alone.figures, seconds=0)
-    assert found.groups == alone.groups
-    assert found.codes.tolist() == alone.codes.tolist()
-    assert found.copied.tolist() == alone.copied.tolist()
-    assert found.copy_codes.tolist() == alone.copy_codes.tolist()
-    assert len(found.copied) == 3, "k105 once and k150 twice, in partition b"
+    assert replace(spread_tags.figures, seconds=0) == replace(alone.figures, seconds=0)
+    assert spread_tags.groups == alone.groups
+    assert spread_tags.codes.tolist() == alone.codes.tolist()
+    assert spread_tags.copied.tolist() == alone.copied.tolist()
+    assert spread_tags.copy_codes.tolist() == alone.copy_codes.tolist()
+    assert len(spread_tags.copied) == 3, "k105 once and k150 twice, in partition b"
     slices = [file_slice.group for share in tasks.shares for _, pieces in share for file_slice in pieces]
     assert sorted(slices) == sorted(file_slice.group for file_slice in made.view().all_slices()), "each once"
     assert len(tasks.shares) == min(most, len(slices))
@@ -138,7 +138,7 @@ def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
 
 
 def test_all_keys_of_slices_are_those_that_readers_see(made: Made) -> None:
-    found = [
+    placed_keys = [
         (file_slice.partition_path, key)
         for file_slice, keys, _ in keys_in(sent(made.seen), made.view().all_slices())
         for key in keys.to_pylist()
@@ -146,7 +146,7 @@ def test_all_keys_of_slices_are_those_that_readers_see(made: Made) -> None:
 
     shown = read(made.path)
     expected = set(zip(shown.column("p").to_pylist(), shown.column(RECORD_KEY).to_pylist(), strict=True))
-    assert set(found) == expected
+    assert set(placed_keys) == expected
 
 
 def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:

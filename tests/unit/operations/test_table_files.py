@@ -43,10 +43,10 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 def test_files_are_those_of_the_newest_slices(logged: tuple[Path, list[str]]) -> None:
     path, times = logged
 
-    found = files(open_storage(str(path)))
+    files_table = files(open_storage(str(path)))
 
-    assert found.schema.equals(FILES.schema)
-    first, second = found.to_pylist()
+    assert files_table.schema.equals(FILES.schema)
+    first, second = files_table.to_pylist()
     assert (first["partition"], first["bucket"], first["instant"], len(first["log_files"])) == ("a", 0, times[0], 2)
     assert (second["partition"], second["log_files"], second["log_bytes"]) == ("b", [], 0)
     assert [row["rows"] for row in (first, second)] == [1, 2]
@@ -73,33 +73,33 @@ def test_files_of_an_earlier_moment(logged: tuple[Path, list[str]]) -> None:
 def test_sizes_tell_live_bytes_from_those_of_writes_that_never_completed(logged: tuple[Path, list[str]]) -> None:
     path, times = logged
 
-    found = sizes(open_storage(str(path)))
+    sizes_table = sizes(open_storage(str(path)))
 
-    assert found.schema.equals(SIZES.schema)
+    assert sizes_table.schema.equals(SIZES.schema)
     counted: dict[tuple[str, str, bool], int] = {}
     for partition, file_id, time, size in on_disk(path):
         key = (partition, file_id, time in times)
         counted[key] = counted.get(key, 0) + size
-    for row in found.to_pylist():
+    for row in sizes_table.to_pylist():
         place = row["partition"], row["file_id"]
         assert row["live_bytes"] == counted.get((*place, True), 0)
         assert row["unfinished_bytes"] == counted.get((*place, False), 0)
         assert row["dead_files"] == 0
-    assert sum(row["unfinished_files"] for row in found.to_pylist()) == 1
+    assert sum(row["unfinished_files"] for row in sizes_table.to_pylist()) == 1
 
 
 def test_partitions_state_their_rows_where_no_log_file_changes_them(logged: tuple[Path, list[str]]) -> None:
     path, times = logged
 
-    found = partitions(open_storage(str(path)))
+    partitions_table = partitions(open_storage(str(path)))
 
-    assert found.schema.equals(PARTITIONS.schema)
+    assert partitions_table.schema.equals(PARTITIONS.schema)
     values = [
         [row[name] for name in ("partition", "buckets", "file_groups", "files", "log_files", "rows")]
-        for row in found.to_pylist()
+        for row in partitions_table.to_pylist()
     ]
     assert values == [["a", 1, 1, 3, 2, None], ["b", 1, 1, 1, 0, 2]]
-    assert found["newest_instant"].to_pylist() == [times[2], times[0]]
+    assert partitions_table["newest_instant"].to_pylist() == [times[2], times[0]]
 
 
 def test_old_slices_and_replaced_file_groups_are_dead_until_they_are_cleaned(tmp_path: Path) -> None:
@@ -129,16 +129,16 @@ def test_the_timeline_continues_in_the_archive(tmp_path: Path) -> None:
     storage = open_storage(str(path))
     archive(storage, ArchiveSettings(min_commits=2, max_commits=2))
 
-    found = list_instants(storage)
+    instants_table = list_instants(storage)
 
-    assert found.schema.equals(TIMELINE.schema)
-    assert found["instant"].to_pylist() == [pending, *reversed(times)]
-    assert found["state"].to_pylist()[:2] == ["INFLIGHT", "COMPLETED"]
-    assert found["archived"].to_pylist() == [False, False, False, True, True, True]
-    seconds = found["seconds"].to_pylist()
+    assert instants_table.schema.equals(TIMELINE.schema)
+    assert instants_table["instant"].to_pylist() == [pending, *reversed(times)]
+    assert instants_table["state"].to_pylist()[:2] == ["INFLIGHT", "COMPLETED"]
+    assert instants_table["archived"].to_pylist() == [False, False, False, True, True, True]
+    seconds = instants_table["seconds"].to_pylist()
     assert seconds[0] is None
     assert all(0 < number < 60 for number in seconds[1:])
-    assert list_instants(storage, 4).equals(found.slice(0, 4))
+    assert list_instants(storage, 4).equals(instants_table.slice(0, 4))
     assert list_instants(storage, 0).num_rows == 0
     with pytest.raises(InvalidOptionError, match="timeline is -1"):
         list_instants(storage, -1)

@@ -30,14 +30,14 @@ class Counted:
         self.calls: list[tuple[str, str]] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
+        attribute = getattr(self._inner, name)
         if name not in {"read", "open_input", "list", "look", "exists", "has_files", "modified"}:
             assert name in {"path", "uri", "now", "remote"}, f"a look at a table calls {name}"
-            return found
+            return attribute
 
         def call(path: str, *given: Any, **named: Any) -> Any:
             self.calls.append((name, path))
-            return found(path, *given, **named)
+            return attribute(path, *given, **named)
 
         return call
 
@@ -76,11 +76,11 @@ def test_a_look_takes_a_listing_of_each_partition_and_few_other_requests(tmp_pat
     widen(path, instants)
     store: Any = Counted(open_storage(str(path)))
 
-    found = table_state(store, Upkeep(), Patience())
+    state = table_state(store, Upkeep(), Patience())
 
-    assert (found.partitions, found.file_groups) == (PARTITIONS, (PARTITIONS - 1) * GROUPS + 1)
-    assert (found.instants, found.counted_instants) == (instants, min(instants, NEWEST))
-    assert sum(found.actions.values()) == min(instants, NEWEST)
+    assert (state.partitions, state.file_groups) == (PARTITIONS, (PARTITIONS - 1) * GROUPS + 1)
+    assert (state.instants, state.counted_instants) == (instants, min(instants, NEWEST))
+    assert sum(state.actions.values()) == min(instants, NEWEST)
     counted = Counter(store.calls)
     assert len(store.calls) <= PARTITIONS + 100
     assert not [path for (_, path) in counted if path.endswith(".parquet")]
@@ -92,12 +92,12 @@ def test_a_table_that_needs_nothing_says_so(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write(path, rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
 
-    found = state_of(path)
+    state = state_of(path)
 
-    assert found.needs == found.pending == ()
-    assert (found.index, found.buckets, found.partitions, found.file_groups) == ("BUCKET", 1, 1, 1)
-    assert (found.dead_bytes, found.unfinished_bytes) == (0, 0)
-    assert [row["inserts"] for row in found.newest_writes] == [1]
+    assert state.needs == state.pending == ()
+    assert (state.index, state.buckets, state.partitions, state.file_groups) == ("BUCKET", 1, 1, 1)
+    assert (state.dead_bytes, state.unfinished_bytes) == (0, 0)
+    assert [row["inserts"] for row in state.newest_writes] == [1]
 
 
 def scene(path: Path, table: Any, writes: int) -> Scene:
@@ -134,11 +134,11 @@ def test_a_foreign_write_without_a_heartbeat_is_shown_and_never_called_dead(tmp_
     made = scene(tmp_path / "t", COW, 1)
     foreign = made.pending("commit", inflight=True)
 
-    found = state_of(tmp_path / "t")
+    state = state_of(tmp_path / "t")
 
-    assert [row["instant"] for row in found.pending] == [foreign.requested_time]
-    assert found.needs == ()
-    assert found.pending_instants == 1
+    assert [row["instant"] for row in state.pending] == [foreign.requested_time]
+    assert state.needs == ()
+    assert state.pending_instants == 1
     eager = table_state(open_storage(str(tmp_path / "t")), FEW, replace(Patience(), eager=True))
     assert [need.arguments for need in eager.needs] == [{"instant": foreign.requested_time}]
 

@@ -54,10 +54,10 @@ def table(healthy: Path, tmp_path: Path) -> Path:
 def test_nothing_is_wrong_with_a_healthy_table_and_nothing_is_changed(table: Path) -> None:
     before = files_below(table)
 
-    found = validate(open_storage(str(table)), deep=True, stale_s=0)
+    findings_table = validate(open_storage(str(table)), deep=True, stale_s=0)
 
-    assert found.schema.equals(FINDINGS_SCHEMA)
-    assert found.to_pylist() == []
+    assert findings_table.schema.equals(FINDINGS_SCHEMA)
+    assert findings_table.to_pylist() == []
     assert files_below(table) == before
 
 
@@ -65,11 +65,11 @@ def test_nothing_is_wrong_with_a_healthy_table_and_nothing_is_changed(table: Pat
 def test_each_sickness_is_told_with_its_place_and_cure(table: Path, case: Symptom) -> None:
     case.spoil(table)
 
-    found = [one for one in findings(table, deep=case.deep, stale_s=0) if one["code"] == case.code]
+    case_findings = [one for one in findings(table, deep=case.deep, stale_s=0) if one["code"] == case.code]
 
-    assert any(case.says in f"{one['file']} {one['what']}" for one in found), found
+    assert any(case.says in f"{one['file']} {one['what']}" for one in case_findings), case_findings
     (sickness,) = (one for one in ALL if one.code == case.code)
-    assert {(one["table"], one["severity"], one["cure"]) for one in found} == {
+    assert {(one["table"], one["severity"], one["cure"]) for one in case_findings} == {
         (str(table), sickness.severity, sickness.cure)
     }
 
@@ -89,11 +89,11 @@ def test_a_torn_decision_is_told_however_young_it_is_once_writers_wait_no_longer
             return getattr(storage, name)
 
         def read(self, path: str, *given: Any) -> bytes:
-            found = storage.read(path, *given)
+            content = storage.read(path, *given)
             if path.endswith(newest.name) and not reads:
                 reads.append(path)
                 newest.write_bytes(whole)
-            return found
+            return content
 
     storage = open_storage(str(table))
     assert validate(Completing()).to_pylist() == []  # type: ignore[arg-type]
@@ -112,8 +112,8 @@ def test_every_sickness_has_been_made_and_is_documented() -> None:
 
     assert {one.code for one in ALL} == {one.code for one in (*SYMPTOMS, *LOG_SYMPTOMS)} | OF_VERSION_6 | OF_METADATA
     assert len({one.code for one in ALL}) == len(ALL)
-    for one in ALL:
-        assert f"| `{one.code}` | {one.severity} | {one.meaning} | {one.cure} |" in page
+    for sickness in ALL:
+        assert f"| `{sickness.code}` | {sickness.severity} | {sickness.meaning} | {sickness.cure} |" in page
 
 
 @pytest.mark.parametrize("case", [one for one in SICK if one.name not in HEALTHY], ids=lambda case: case.name)
@@ -227,11 +227,11 @@ def test_a_checksum_of_hadoop_that_fits_is_right(table: Path) -> None:
 
 
 def test_every_action_that_chokes_somebody_is_one_of_the_timeline() -> None:
-    known = re.compile(
+    action_pattern = re.compile(
         "commit|deltacommit|replacecommit|compaction|logcompaction|clean|rollback|restore|savepoint|indexing"
     )
 
-    assert all(known.fullmatch(action) for action, _ in bodies._CHOKES)
+    assert all(action_pattern.fullmatch(action) for action, _ in bodies._CHOKES)
 
 
 def test_keys_are_unique_in_the_table_where_its_index_says_so(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_every_entry_is_lower_case_and_says_why() -> None:
     ],
 )
 def test_well_known_options_have_the_effect_that_people_should_expect(key: str, effect: Effect) -> None:
-    known = find_known(key)
+    option = find_known(key)
 
-    assert known is not None
-    assert known.effect is effect
+    assert option is not None
+    assert option.effect is effect

@@ -71,9 +71,9 @@ def test_what_a_hint_names_can_be_given_as_it_stands(key: str) -> None:
         assert set(NAMED.findall(message.replace(f"{key!r}", ""))) == {one for one, _ in named}
         chosen = {one: value or CHOSEN.get(str(name_of(one)), "") for one, value in named}
         parse_options({one: value for one, value in chosen.items() if value})
-        for one, value in named:
-            assert name_of(one) or is_metadata(one, "_")
-            assert (f"{one}={value}" if value else one) in message
+        for option, value in named:
+            assert name_of(option) or is_metadata(option, "_")
+            assert (f"{option}={value}" if value else option) in message
 
 
 @pytest.mark.parametrize("key", EVERY)

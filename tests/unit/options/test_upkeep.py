@@ -166,10 +166,10 @@ def test_every_setting_of_a_stream_has_its_option() -> None:
         "hoodie.pyhudi.stream.upkeep.ms": "250",
     }
 
-    found = parse_options(said).stream_settings()
+    settings = parse_options(said).stream_settings()
 
-    assert found == StreamSettings("trips", 4, 0.5, ignores_failures=True, compacts=False, upkeep_s=0.25)
-    assert [found.wait_s(number) for number in range(3)] == [0.5, 1.0, 2.0]
+    assert settings == StreamSettings("trips", 4, 0.5, ignores_failures=True, compacts=False, upkeep_s=0.25)
+    assert [settings.wait_s(number) for number in range(3)] == [0.5, 1.0, 2.0]
     assert parse_options({}).stream_settings() == StreamSettings()
     assert not parse_options({"hoodie.datasource.compaction.async.enable": "false"}).stream_settings().compacts
 

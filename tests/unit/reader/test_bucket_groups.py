@@ -41,19 +41,19 @@ def test_rows_with_one_hash_meet_in_one_group(numbers: list[dict[str, int]], mos
     groups = group_buckets(sides, most)
 
     assert len(groups) <= most
-    for place, one in enumerate(sides):
-        assert Counter(found for group in groups for found in group.slices[place]) == Counter(one.slices)
+    for place, part in enumerate(sides):
+        assert Counter(found for group in groups for found in group.slices[place]) == Counter(part.slices)
     for code in hashes:
-        found = [
+        group_numbers = [
             {number for number, group in enumerate(groups) if bucket(path, code % count) in group.slices[place]}
             for place, of_side in enumerate(numbers)
             for path, count in of_side.items()
         ]
-        assert len(set().union(*found)) <= 1
+        assert len(set().union(*group_numbers)) <= 1
     for group in groups:
-        for one in (one for slices in group.slices for one in slices):
-            assert group.choice.holds(one.file_id)
-            assert sum(other.choice.holds(one.file_id) for other in groups) == 1
+        for part in (one for slices in group.slices for one in slices):
+            assert group.choice.holds(part.file_id)
+            assert sum(other.choice.holds(part.file_id) for other in groups) == 1
 
 
 def test_fourteen_buckets_and_twenty_eight_make_fourteen_groups() -> None:

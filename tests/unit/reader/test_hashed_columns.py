@@ -123,11 +123,11 @@ def test_rows_that_agree_have_equal_hashes_in_tables_that_may_be_joined(
     if not all(map(is_certain, doubts, rows)):
         return
     try:
-        found = [one.bucket(row) for one, row in zip((left, right), rows, strict=True)]
+        buckets = [one.bucket(row) for one, row in zip((left, right), rows, strict=True)]
     except PyHudiError:
         return  # a key is empty
 
-    assert found[0] == found[1]
+    assert buckets[0] == buckets[1]
 
 
 @given(tables(), st.lists(st.sampled_from("abc"), min_size=1, unique=True), st.data())
@@ -137,22 +137,22 @@ def test_rows_of_one_table_that_agree_share_a_bucket(table: Keyed, names: list[s
         doubts = doubts_of_one(table.hashing, by)
     except PyHudiError:
         return
-    one, other = (
+    row, other = (
         {
             name: data.draw(st.none() | VALUES[kind])
             for name, kind in zip(table.schema.names, table.schema.types, strict=True)
         }
         for _ in range(2)
     )
-    other |= {name: one[name] for name in by}
-    if not is_certain(doubts, one) or not is_certain(doubts, other):
+    other |= {name: row[name] for name in by}
+    if not is_certain(doubts, row) or not is_certain(doubts, other):
         return
     try:
-        found = table.bucket(one), table.bucket(other)
+        buckets = table.bucket(row), table.bucket(other)
     except PyHudiError:
         return
 
-    assert found[0] == found[1]
+    assert buckets[0] == buckets[1]
 
 
 INT, LONG, TEXT, DAY = pa.int32(), pa.int64(), pa.string(), pa.date32()
@@ -236,11 +236,11 @@ def test_text_keys_of_version_6_are_refused_and_whole_numbers_are_not() -> None:
     made = config(("a", "b")).properties
     older, upgraded = TableConfig({**made, key.VERSION: "6"}), TableConfig({**made, key.INITIAL_VERSION: "6"})
 
-    for one in (older, upgraded):
+    for table_config in (older, upgraded):
         with pytest.raises(UnsupportedTableError, match=r"version 6, and its record key has the column 'b'") as raised:
-            HashedColumns.of(one, pa.schema([("a", INT), ("b", TEXT)]), "t")
+            HashedColumns.of(table_config, pa.schema([("a", INT), ("b", TEXT)]), "t")
         assert "rows into a new table" in raised.value.todo
-        assert HashedColumns.of(one, pa.schema([("a", INT), ("b", INT)]), "t").hashed == ("a", "b")
+        assert HashedColumns.of(table_config, pa.schema([("a", INT), ("b", INT)]), "t").hashed == ("a", "b")
 
 
 def test_a_table_without_a_column_of_its_key_is_refused() -> None:

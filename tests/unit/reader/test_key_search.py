@@ -30,12 +30,12 @@ def as_java(text: str) -> bytes:
 
 def footer(held: Iterable[str], order=None, bloom: bool = False) -> dict[bytes, bytes]:
     keys = sorted(held, key=order)
-    found = {MIN_KEY: keys[0], MAX_KEY: keys[-1]}
+    metadata = {MIN_KEY: keys[0], MAX_KEY: keys[-1]}
     if bloom:
         builder = BloomFilterBuilder(SMALL)
         builder.add(pa.array(keys))
-        found |= builder.footer()
-    return {key.encode(): value.encode() for key, value in found.items()}
+        metadata |= builder.footer()
+    return {key.encode(): value.encode() for key, value in metadata.items()}
 
 
 SCHEMA = with_meta(pa.schema([("id", pa.int32()), ("line", pa.string())]))

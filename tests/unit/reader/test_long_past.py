@@ -119,12 +119,12 @@ def test_an_archived_clean_is_not_forgotten(tmp_path: Path) -> None:
     archive(past.path, 7)
     first, second, third, *_ = past.commits
 
-    for one in (first, second):
-        text = refused(past, one.instant)
+    for commit in (first, second):
+        text = refused(past, commit.instant)
         assert "cleaning has taken away" in text
         assert f"as.of.instant={third.instant} " in text
-    for one in past.commits[2:]:
-        assert past.shown(AsOf(one.instant)) == past.as_of(one.instant)
+    for commit in past.commits[2:]:
+        assert past.shown(AsOf(commit.instant)) == past.as_of(commit.instant)
 
 
 def test_a_file_that_nobody_took_is_missing(past: Past) -> None:

@@ -144,10 +144,10 @@ def test_the_hashed_columns_alone_decide_where_the_others_hold_no_marks(record_k
     rows = pa.record_batch({"id": ["a", "b,line:1", "a"], "line": pa.array([1, None, -7], pa.int32())})
     buckets = index_for(table).buckets(KeyGenerator(table).record_keys(rows)).tolist()
 
-    found = wanted([OneOf("id", ("a", "b,line:1"))], kinds, record_key, hash_fields=["id"])
+    wanted_buckets = wanted([OneOf("id", ("a", "b,line:1"))], kinds, record_key, hash_fields=["id"])
 
-    assert found == frozenset(buckets)
-    assert len(found) == 2
+    assert wanted_buckets == frozenset(buckets)
+    assert len(wanted_buckets) == 2
     assert wanted([Compare("line", "=", 1)], kinds, record_key, hash_fields=["id"]) is None
 
 

@@ -24,11 +24,11 @@ ROWS = pa.RecordBatch.from_pydict({"n": [1, 2, None], "m": [2.0, 2.0, 2.0], "inn
 def test_arrow_decides_about_each_row_by_the_columns_it_needs(
     expression: pc.Expression, kept: list[int | None], columns: set[str]
 ) -> None:
-    found = read_where(expression, ROWS.schema, "t")
+    row_filter = read_where(expression, ROWS.schema, "t")
 
-    assert isinstance(found, ExpressionFilter)
-    assert ROWS.filter(found.holds(ROWS)).column("n").to_pylist() == kept
-    assert found.columns == columns
+    assert isinstance(row_filter, ExpressionFilter)
+    assert ROWS.filter(row_filter.holds(ROWS)).column("n").to_pylist() == kept
+    assert row_filter.columns == columns
 
 
 @pytest.mark.parametrize("where", [pc.field("other") == 1, pc.field("n") + 1, pc.field("n") == "x", 7, None])

@@ -45,10 +45,10 @@ def row(key: str, ts: int, value: int) -> dict[str, Any]:
 
 
 def three_row_groups(storage: Storage) -> Slice:
-    one = Slice(storage, SCHEMA)
+    written_slice = Slice(storage, SCHEMA)
     names = [name for name in "abc" for _ in range(100)]
-    one.add_base([row(f"{name}{n:02}", 10, n) for n, name in enumerate(names)], row_group_bytes=1)
-    return one
+    written_slice.add_base([row(f"{name}{n:02}", 10, n) for n, name in enumerate(names)], row_group_bytes=1)
+    return written_slice
 
 
 def values(
@@ -63,20 +63,20 @@ def values(
 
 
 def test_a_base_row_that_wins_is_read_though_it_satisfies_no_predicate(storage: Storage) -> None:
-    one = three_row_groups(storage)
-    one.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
+    written_slice = three_row_groups(storage)
+    written_slice.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
 
-    found = dict(values(one, EVENT, Compare("value", ">", 700)))
+    found = dict(values(written_slice, EVENT, Compare("value", ">", 700)))
     assert found.get("a00", 0) != 777
     assert found["b199"] == 778
 
 
 def test_what_a_window_left_out_of_the_base_wins_all_the_same(storage: Storage) -> None:
-    one = three_row_groups(storage)
-    time = one.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
+    written_slice = three_row_groups(storage)
+    time = written_slice.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
 
-    assert values(one, EVENT, times=CommitTimes(time)) == [("b199", 778)]
-    assert values(one, EVENT, times=CommitTimes(BASE_TIME, (time,)))[:1] == [("a00", 0)]
+    assert values(written_slice, EVENT, times=CommitTimes(time)) == [("b199", 778)]
+    assert values(written_slice, EVENT, times=CommitTimes(BASE_TIME, (time,)))[:1] == [("a00", 0)]
 
 
 @pytest.mark.parametrize(
@@ -90,22 +90,22 @@ def test_what_a_window_left_out_of_the_base_wins_all_the_same(storage: Storage) 
 def test_row_groups_are_left_out_where_none_of_their_rows_could_win(
     storage: Storage, config: TableConfig, predicate: Predicate
 ) -> None:
-    one = three_row_groups(storage)
-    one.add_log(Gone([("a01", None)]), Rows([row("a02", 20, 7)]))
+    written_slice = three_row_groups(storage)
+    written_slice.add_log(Gone([("a01", None)]), Rows([row("a02", 20, 7)]))
 
-    found = values(one, config, predicate)
+    found = values(written_slice, config, predicate)
     assert len(found) == 99
     assert ("a02", 7) in found
 
 
 @pytest.mark.parametrize("logged", [False, True])
 def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage: Storage, logged: bool) -> None:
-    one = Slice(storage, SCHEMA)
-    one.add_base([row(f"a{n:02}", 10, n) for n in range(0, 100, 2)], bloom=BloomSettings(100, 1e-6))
+    written_slice = Slice(storage, SCHEMA)
+    written_slice.add_base([row(f"a{n:02}", 10, n) for n in range(0, 100, 2)], bloom=BloomSettings(100, 1e-6))
     if logged:
-        one.add_log(Rows([row("a51", 20, 7)]))
-    base = one.file_slice.base_file
-    split = Split((SlicePart(base.path, "", None, base.size, one.file_slice if logged else None),))
+        written_slice.add_log(Rows([row("a51", 20, 7)]))
+    base = written_slice.file_slice.base_file
+    split = Split((SlicePart(base.path, "", None, base.size, written_slice.file_slice if logged else None),))
 
     def shown(key: str) -> list[str]:
         asked, terms = pa.schema([SCHEMA.field("id")]), MergeTerms(EVENT)
@@ -119,19 +119,19 @@ def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage
 @pytest.mark.parametrize("gone", [False, True])
 def test_an_entry_meets_the_copies_of_its_key_in_every_row_group(storage: Storage, gone: bool) -> None:
     """Whatever the row groups of some copies say of a predicate that the others satisfy."""
-    one = Slice(storage, SCHEMA)
+    written_slice = Slice(storage, SCHEMA)
     copies = [[row("k", 1, 1)], [row("k", 1, 100)]]
-    one.add_base([*copies[0] * 100, *copies[1] * 100], row_group_bytes=1)
-    one.add_log(Gone([("k", None)]) if gone else Rows([row("k", 1, 50)]))
+    written_slice.add_base([*copies[0] * 100, *copies[1] * 100], row_group_bytes=1)
+    written_slice.add_log(Gone([("k", None)]) if gone else Rows([row("k", 1, 50)]))
 
-    assert ("k", 100) not in values(one, COMMIT, Compare("value", ">", 90))
+    assert ("k", 100) not in values(written_slice, COMMIT, Compare("value", ">", 90))
 
 
 def test_partial_updates_need_the_whole_base(storage: Storage) -> None:
-    one = three_row_groups(storage)
-    one.add_log(Rows([row("c299", 20, 7)], columns=("ts", "value")))
+    written_slice = three_row_groups(storage)
+    written_slice.add_log(Rows([row("c299", 20, 7)], columns=("ts", "value")))
 
-    assert ("c299", 7) in values(one, COMMIT, Compare("value", "<", 50))
+    assert ("c299", 7) in values(written_slice, COMMIT, Compare("value", "<", 50))
 
 
 @pytest.fixture

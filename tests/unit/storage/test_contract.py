@@ -144,10 +144,10 @@ def test_files_exist_and_folders_have_files(storage: Storage) -> None:
 def test_one_look_shows_files_and_folders(storage: Storage) -> None:
     for path in ("p/b", "p/a", "p/q/c", "p/r/s/d"):
         storage.write(path, b"x")
-    found = storage.look("p")
+    listing = storage.look("p")
 
-    assert [info.path for info in found.files] == ["p/a", "p/b"]
-    assert found.folders == ("q", "r")
+    assert [info.path for info in listing.files] == ["p/a", "p/b"]
+    assert listing.folders == ("q", "r")
     assert storage.look("none").files == storage.look("none").folders == ()
 
 

@@ -24,16 +24,16 @@ def test_a_part_is_read_as_a_file(place: Place, whole: bool, monkeypatch: pytest
     content = sink.getvalue().to_pybytes()
     storage.write("f", BEFORE + content + BEHIND)
 
-    with inputs.open_part(storage.open_input("f"), len(BEFORE), len(content)) as found:
-        assert found.size() == len(content)
-        assert pq.read_table(found, pre_buffer=storage.remote) == rows
-    with inputs.open_part(storage.open_input("f"), 998, 4) as found:
-        assert found.read() == BEFORE[:2] + content[:2]
-        assert found.seek(2) == 2
-        assert (found.read(9), found.read(1)) == (content[:2], b"")
-    with inputs.open_part(storage.open_input("f"), 0, 4) as found:
-        found.seek(-1, 2)
-        assert (found.read(), found.tell()) == (b"x", 4)
+    with inputs.open_part(storage.open_input("f"), len(BEFORE), len(content)) as part:
+        assert part.size() == len(content)
+        assert pq.read_table(part, pre_buffer=storage.remote) == rows
+    with inputs.open_part(storage.open_input("f"), 998, 4) as part:
+        assert part.read() == BEFORE[:2] + content[:2]
+        assert part.seek(2) == 2
+        assert (part.read(9), part.read(1)) == (content[:2], b"")
+    with inputs.open_part(storage.open_input("f"), 0, 4) as part:
+        part.seek(-1, 2)
+        assert (part.read(), part.tell()) == (b"x", 4)
 
 
 class Counted:

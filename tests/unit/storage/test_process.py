@@ -13,20 +13,20 @@ linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs L
 
 
 def test_this_process_is_found() -> None:
-    found = process.find_process(os.getpid())
+    this_process = process.find_process(os.getpid())
 
-    assert found is not None
-    assert found.pid == os.getpid()
+    assert this_process is not None
+    assert this_process.pid == os.getpid()
 
 
 @linux
 def test_a_process_is_described_by_its_start_and_parent() -> None:
-    found = process.find_process(os.getpid())
+    this_process = process.find_process(os.getpid())
 
-    assert found is not None
-    assert found.parent == os.getppid()
-    assert found.started.isdigit()
-    assert process.find_process(os.getpid()) == found
+    assert this_process is not None
+    assert this_process.parent == os.getppid()
+    assert this_process.started.isdigit()
+    assert process.find_process(os.getpid()) == this_process
 
 
 def test_a_process_that_ended_is_gone() -> None:
@@ -55,14 +55,14 @@ def test_without_an_ancestor_named_java_this_process_answers_for_itself(monkeypa
 
 
 def test_the_nearest_ancestor_named_java_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {
+    processes = {
         os.getpid(): process.Process(os.getpid(), "python3.11", parent=30),
         30: process.Process(30, "python3.11", parent=20),
         20: process.Process(20, "java", parent=10, started="99"),
         10: process.Process(10, "java", parent=1),
         1: process.Process(1, "init", parent=0),
     }
-    patch_seam(monkeypatch, "describe a process", known.get)
+    patch_seam(monkeypatch, "describe a process", processes.get)
 
     assert process.responsible_process() == process.Process(20, "java", parent=10, started="99")
 

@@ -293,10 +293,10 @@ def test_more_than_a_thousand_files_are_listed_and_deleted(s3: S3Server, storage
         put_object(f"{storage.path}/many/{number:04}/x")
         put_object(f"{storage.path}/many/{number:04}")
     with s3.watched() as requests:
-        found = storage.look("many")
+        listing = storage.look("many")
         assert len(storage.list("many", recursive=True)) == 2002
 
-    assert len(found.files) == len(found.folders) == 1001
+    assert len(listing.files) == len(listing.folders) == 1001
     assert requests == {"LIST": 6}
     with s3.watched() as requests:
         storage.delete_folder("many")

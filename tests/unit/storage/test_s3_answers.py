@@ -101,11 +101,11 @@ def _compare(
             return given
 
         patch.setattr("support.s3.answer", watched)
-        found = _ask(s3, method, name, headers, body)
+        response = _ask(s3, method, name, headers, body)
     if method in {"PUT", "DELETE"} and "new" in name:
         _ask(s3, "DELETE", name, {})
     s3.moto_alone = True
-    assert found == _ask(s3, method, name, headers, body)
+    assert response == _ask(s3, method, name, headers, body)
     assert plain == [is_plain] or is_plain is None
 
 

@@ -249,10 +249,10 @@ def test_many_rows_are_read_in_pieces(fetched: int, window: int, monkeypatch: py
     numbers = pa.record_batch({"n": pa.array(range(count)), "t": [f"t{one}" for one in range(count)]})
     written = b"".join(avro_rows.encode(numbers))
 
-    found = read(written, count, format_avro(numbers.schema, "t"))
+    decoded_rows = read(written, count, format_avro(numbers.schema, "t"))
 
-    assert found.column("n").num_chunks > 2
-    assert pa.table(numbers.to_pydict()) == found.combine_chunks()
+    assert decoded_rows.column("n").num_chunks > 2
+    assert pa.table(numbers.to_pydict()) == decoded_rows.combine_chunks()
 
 
 def test_schemas_that_others_write_are_read() -> None:

@@ -58,12 +58,12 @@ def murmur(data: bytes, seed: int) -> int:
 
 def positions_of(key: str, settings: BloomSettings) -> set[int]:
     """The bits that a key sets, by Java's arithmetic."""
-    link, found = 0, set()
+    link, positions = 0, set()
     for _ in range(settings.hashes):
         link = murmur(key.encode(), link)
         signed = link - 2**32 if link >= 2**31 else link
-        found.add(abs(signed) % settings.bits)
-    return found
+        positions.add(abs(signed) % settings.bits)
+    return positions
 
 
 def built_one_by_one(keys: list[str], settings: BloomSettings) -> dict[str, str]:
@@ -206,11 +206,11 @@ def test_filters_that_hash_keys_more_often_are_asked_for_the_same_ones() -> None
 def test_a_filter_never_denies_a_key_that_it_holds(
     keys: list[str], absent: list[str], entries: int, dynamic: bool
 ) -> None:
-    found = filter_of(footer_of(keys, BloomSettings(entries, 0.5, dynamic, 20)))
+    bloom_filter = filter_of(footer_of(keys, BloomSettings(entries, 0.5, dynamic, 20)))
 
     mixed = [*absent, *keys]
     for array in (pa.array(mixed, pa.string()), pa.array(mixed, pa.string()).dictionary_encode()):
-        assert found.may_hold(array)[len(absent) :].all()
+        assert bloom_filter.may_hold(array)[len(absent) :].all()
 
 
 def written(keys: list[str], settings: BloomSettings, before: Mapping[str, str], rows: int) -> dict[str, str]:

@@ -35,10 +35,10 @@ FIELDS = [
 
 
 def _file(name: str, *rows: tuple[Any, ...], partition: str = "p") -> FileBounds:
-    found = BoundsOfRows(FIELDS)
+    row_bounds = BoundsOfRows(FIELDS)
     arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(FIELDS)]
-    found.add(pa.record_batch(arrays, schema=pa.schema(FIELDS)))
-    return FileBounds(partition, name, len(rows), found.bounds())
+    row_bounds.add(pa.record_batch(arrays, schema=pa.schema(FIELDS)))
+    return FileBounds(partition, name, len(rows), row_bounds.bounds())
 
 
 FILES = [
@@ -62,13 +62,15 @@ def test_bounds_of_partitions_widen_each_other(apart: bool) -> None:
     records = merged(said, adds_up=True)
 
     assert records is not None
-    found = {row["columnName"]: row for row in records.field("ColumnStatsMetadata").to_pylist()}
-    spans = {name: [_value(row[end]) for end in ("minValue", "maxValue")] for name, row in found.items()}
+    stats_by_column = {row["columnName"]: row for row in records.field("ColumnStatsMetadata").to_pylist()}
+    spans = {name: [_value(row[end]) for end in ("minValue", "maxValue")] for name, row in stats_by_column.items()}
     numbers = [int.from_bytes(bound, "big", signed=True) for bound in spans.pop("cost")]
     assert numbers == [-30000, 20000]
     assert [str(bound) for bound in spans.pop("number")] == ["-2.0", "nan"]
     assert spans == {"octets": [b"\x01", b"\xff"], "text": ["a", "c"]}
-    assert {(row["valueCount"], row["nullCount"], row["isTightBound"]) for row in found.values()} == {(5, 2, False)}
+    assert {(row["valueCount"], row["nullCount"], row["isTightBound"]) for row in stats_by_column.values()} == {
+        (5, 2, False)
+    }
 
 
 def _value(wrapped: dict[str, Any]) -> Any:
@@ -109,10 +111,10 @@ def test_records_of_milliseconds_say_that_they_are_milliseconds(zone: str | None
     """Readers by another unit would find the years of 1970 alone."""
     column, noon = pa.field("at", pa.timestamp("ms", zone)), datetime(2026, 5, 5, 12, tzinfo=timezone.utc)
     values = pa.array([noon if zone else noon.replace(tzinfo=None)], column.type)
-    found = BoundsOfRows([column])
-    found.add(pa.record_batch([values], names=["at"]))
+    row_bounds = BoundsOfRows([column])
+    row_bounds.add(pa.record_batch([values], names=["at"]))
 
-    said = bounds_records([FileBounds("p", "a", 1, found.bounds())], [column], record_schema(), typed=True)
+    said = bounds_records([FileBounds("p", "a", 1, row_bounds.bounds())], [column], record_schema(), typed=True)
 
     micros = values.cast(pa.timestamp("us", zone))
     spans = column_spans(decode(said.values, record_schema()).field("ColumnStatsMetadata"), micros.type)

@@ -55,11 +55,11 @@ def in_force(table: Table, path: str = "p") -> int | None:
 
 
 def test_a_table_without_rules_has_the_number_of_its_properties(storage: Storage) -> None:
-    found = bucket_numbers(made(storage), made(storage).timeline())
+    numbers = bucket_numbers(made(storage), made(storage).timeline())
 
-    assert (found.of("p"), found.default, found.unknown) == (2, 2, "")
-    assert not found.differ
-    assert not found.by_rule
+    assert (numbers.of("p"), numbers.default, numbers.unknown) == (2, 2, "")
+    assert not numbers.differ
+    assert not numbers.by_rule
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -98,10 +98,10 @@ def test_the_rule_of_an_instant_that_was_rolled_back_makes_the_number_unknown(st
     write_bucket_rule(table, BucketRule(FIRST, 2))
     write_bucket_rule(table, BucketRule(LATE, 4))
 
-    found = bucket_numbers(table, table.timeline())
+    numbers = bucket_numbers(table, table.timeline())
 
-    assert found.of("p") is None
-    assert f"{LATE}.hashing_config" in found.unknown
+    assert numbers.of("p") is None
+    assert f"{LATE}.hashing_config" in numbers.unknown
     delete_bucket_rule(table, LATE)
     assert in_force(table) == 2
 
@@ -155,10 +155,10 @@ def test_a_first_rescale_of_apache_hudi_leaves_no_number_for_the_time_before(sto
     table = made(storage, Instant(EARLY, "replacecommit", State.INFLIGHT))
     write_bucket_rule(table, BucketRule(EARLY, 4))
 
-    found = bucket_numbers(table, table.timeline())
+    numbers = bucket_numbers(table, table.timeline())
 
-    assert found.of("p") is None
-    assert EARLY in found.unknown
+    assert numbers.of("p") is None
+    assert EARLY in numbers.unknown
 
 
 def test_rules_that_apache_hudi_archived_still_tell_the_past(storage: Storage) -> None:

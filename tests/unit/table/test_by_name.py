@@ -79,10 +79,10 @@ def test_log_files_without_a_base_file_make_up_the_first_slice() -> None:
 @pytest.mark.parametrize(("time", "counts"), [("1", True), ("2", True), ("3", False), ("4", False), ("6", False)])
 def test_blocks_of_archived_and_completed_writes_count(time: str, counts: bool) -> None:
     """An instant that is younger than the first write and not on the timeline was rolled back."""
-    found = timeline(*WRITTEN)
-    told = pickle.loads(pickle.dumps(ByName().counting(found)))  # noqa: S301 (what was pickled right here)
+    write_timeline = timeline(*WRITTEN)
+    told = pickle.loads(pickle.dumps(ByName().counting(write_timeline)))  # noqa: S301 (what was pickled right here)
 
-    assert told(time) == found.is_committed(time) == counts
+    assert told(time) == write_timeline.is_committed(time) == counts
 
 
 @pytest.mark.parametrize("time", ["1", "2", "3", "5", "6"])

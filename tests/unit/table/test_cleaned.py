@@ -73,7 +73,7 @@ def test_names_that_are_no_data_files_are_passed_over() -> None:
     log = f".a-0_{t(1)}.log.1_0-0-0"
     names = (NAME, ".hoodie_partition_metadata", log, f"{log}.cdc", "x.parquet")
 
-    found = cleaned_since([(CLEAN, done("", *names))], NOW, NOW, t(6))
+    cleaned_files = cleaned_since([(CLEAN, done("", *names))], NOW, NOW, t(6))
 
-    assert [file.path for file in found["p/q"]] == [f"p/q/{NAME}", f"p/q/{log}"]
-    assert [file.named_time for file in found["p/q"]] == [t(1), t(1)]
+    assert [file.path for file in cleaned_files["p/q"]] == [f"p/q/{NAME}", f"p/q/{log}"]
+    assert [file.named_time for file in cleaned_files["p/q"]] == [t(1), t(1)]

@@ -60,12 +60,12 @@ def test_the_bounds_of_a_binary_value_are_short_values_around_it(value: bytes) -
     ],
 )
 def test_numbers_are_bounded_over_all_row_groups(values: pa.Array, least: int, greatest: int) -> None:
-    (found,) = column_bounds(_footer(values), ["c"])
+    (bounds,) = column_bounds(_footer(values), ["c"])
 
     order: Any = "big" if pa.types.is_decimal(values.type) else "little"
-    assert found.nulls == 1
-    assert found.least is not None and int.from_bytes(found.least, order, signed=True) == least
-    assert found.greatest is not None and int.from_bytes(found.greatest, order, signed=True) == greatest
+    assert bounds.nulls == 1
+    assert bounds.least is not None and int.from_bytes(bounds.least, order, signed=True) == least
+    assert bounds.greatest is not None and int.from_bytes(bounds.greatest, order, signed=True) == greatest
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_numbers_are_bounded_over_all_row_groups(values: pa.Array, least: int, g
     ids=["long", "null in a row group", "too long for the footer", "null", "empty"],
 )
 def test_texts_are_bounded_where_the_footer_bounds_each_row_group(values: pa.Array) -> None:
-    (found,) = column_bounds(_footer(values), ["c"])
+    (bounds,) = column_bounds(_footer(values), ["c"])
 
     spans = [pc.min_max(part) for part in (values[:2], values[2:])]
     texts = [(span["min"].as_py(), span["max"].as_py()) for span in spans if span["min"].is_valid]
     bounded = bool(texts) and all(most and len(most) < 4096 for _, most in texts)
-    assert found.nulls == values.null_count
-    assert (found.greatest is not None) == bounded
+    assert bounds.nulls == values.null_count
+    assert (bounds.greatest is not None) == bounded
     for least, greatest in texts:
-        assert found.least is None or found.least.decode() <= least
-        assert found.greatest is None or greatest <= found.greatest.decode()
+        assert bounds.least is None or bounds.least.decode() <= least
+        assert bounds.greatest is None or greatest <= bounds.greatest.decode()
 
 
 def test_an_empty_greatest_binary_value_in_a_footer_is_no_bound() -> None:
@@ -118,11 +118,11 @@ def test_a_nested_column_and_a_column_that_the_file_lacks_have_no_bounds() -> No
 def test_numbers_of_rows_are_bounded_in_the_order_of_spark(
     values: list[float | None], least: float | None, greatest: float | None
 ) -> None:
-    found = BoundsOfRows([pa.field("c", pa.float64())])
+    row_bounds = BoundsOfRows([pa.field("c", pa.float64())])
     for value in values:
-        found.add(pa.record_batch({"c": pa.array([value], pa.float64())}))
+        row_bounds.add(pa.record_batch({"c": pa.array([value], pa.float64())}))
 
-    (bounds,) = found.bounds()
+    (bounds,) = row_bounds.bounds()
 
     expected = [None if bound is None else struct.pack("<d", bound) for bound in (least, greatest)]
     assert [bounds.least, bounds.greatest] == expected
@@ -130,13 +130,13 @@ def test_numbers_of_rows_are_bounded_in_the_order_of_spark(
 
 
 def test_bounds_are_the_same_after_they_have_travelled() -> None:
-    found = (
+    bounds = (
         ColumnBounds("é", b"", b"\xff" * 64, 3, 1 << 40, 0),
         ColumnBounds("nothing", None, None, None),
         ColumnBounds("", b"a", None, 0, 5, 6),
     )
 
-    assert tuple(PackedBounds.of(found)) == found
+    assert tuple(PackedBounds.of(bounds)) == bounds
 
 
 def _footer(values: pa.Array) -> pq.FileMetaData:

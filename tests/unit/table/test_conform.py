@@ -301,11 +301,11 @@ def test_a_missing_struct_with_required_fields_is_null_in_a_file() -> None:
     absent = pa.record_batch({"other": pa.nulls(3)})
     null = pa.record_batch({"c": pa.nulls(3)})
     for rows in (absent, null):
-        found = conform(rows, pa.schema([column]), fill_missing=True).column(0)
-        found.validate(full=True)
+        conformed_column = conform(rows, pa.schema([column]), fill_missing=True).column(0)
+        conformed_column.validate(full=True)
 
-        assert written_and_read(found).to_pylist() == [None] * 3
-        assert same_type(found.type, kind)
+        assert written_and_read(conformed_column).to_pylist() == [None] * 3
+        assert same_type(conformed_column.type, kind)
 
 
 LEAVES: dict[pa.DataType, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {

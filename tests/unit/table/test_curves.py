@@ -39,10 +39,10 @@ def test_a_curve_meets_each_place_of_a_cube_once_in_the_published_order(
 ) -> None:
     points = list(itertools.product(range(1 << bits), repeat=axes))
 
-    found = places(curve, points, bits)
+    positions = places(curve, points, bits)
 
-    assert found == [plain(point, bits) for point in points]
-    assert sorted(found) == list(range(len(points)))
+    assert positions == [plain(point, bits) for point in points]
+    assert sorted(positions) == list(range(len(points)))
 
 
 @pytest.mark.parametrize(("axes", "bits"), CUBES)
@@ -83,10 +83,12 @@ def test_coordinates_follow_the_order_of_values_of_each_type_nulls_first(kind: s
     ordered = [None, *VALUES[kind]]
     shuffled = [*reversed(ordered), *ordered]
 
-    found = coordinates(pa.array(shuffled), bits=8).tolist()
+    value_coordinates = coordinates(pa.array(shuffled), bits=8).tolist()
 
-    assert found == [*reversed(found[len(ordered) :]), *found[len(ordered) :]], "equal values have one coordinate"
-    assert found[len(ordered) :] == sorted(set(found))
+    assert value_coordinates == [*reversed(value_coordinates[len(ordered) :]), *value_coordinates[len(ordered) :]], (
+        "equal values have one coordinate"
+    )
+    assert value_coordinates[len(ordered) :] == sorted(set(value_coordinates))
 
 
 def test_both_zeros_and_all_kinds_of_nan_have_one_coordinate() -> None:

@@ -48,21 +48,21 @@ VALUES = [
 def test_ordering_values_come_back_in_their_types(values: pa.Array) -> None:
     field = pa.field("ts", values.type, nullable=False)
 
-    found = decode(encode(deletes(["a", "b"], values, default=[False, False])), [values.type], [field])
+    decoded_deletes = decode(encode(deletes(["a", "b"], values, default=[False, False])), [values.type], [field])
 
-    assert found.keys.to_pylist() == ["a", "b"]
-    assert found.ordering == (values,)
-    assert found.default.to_pylist() == [False, False]
+    assert decoded_deletes.keys.to_pylist() == ["a", "b"]
+    assert decoded_deletes.ordering == (values,)
+    assert decoded_deletes.default.to_pylist() == [False, False]
 
 
 def test_values_of_several_fields_come_back() -> None:
     fields = [pa.field(f"f{at}", values.type) for at, values in enumerate(VALUES)]
     mixed = deletes(["a", "b"], *VALUES, default=[True, False])
 
-    found = decode(encode(mixed), [one.type for one in fields], fields)
+    decoded_deletes = decode(encode(mixed), [one.type for one in fields], fields)
 
-    assert [one.to_pylist() for one in found.ordering] == [[None, one[1].as_py()] for one in VALUES]
-    assert found.default.to_pylist() == [True, False]
+    assert [one.to_pylist() for one in decoded_deletes.ordering] == [[None, one[1].as_py()] for one in VALUES]
+    assert decoded_deletes.default.to_pylist() == [True, False]
 
 
 def test_a_value_may_stand_in_any_wrapper_that_fits_its_column() -> None:

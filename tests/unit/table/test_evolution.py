@@ -77,12 +77,12 @@ def test_a_column_that_makes_keys_folders_or_the_order_changes_only_by_the_optio
     by_default = outcome(f"{name} {before}", f"{name} {after}", EvolutionRules())
 
     judged_by_value = before in {"int", "bigint"} and after in {"bigint", "string"}
-    kept = f"{name} {before}" if judged_by_value else f"{REFUSED} {name}: cast it to {before}"
-    assert by_default.partition(", on which ")[0] == kept
+    expected_outcome = f"{name} {before}" if judged_by_value else f"{REFUSED} {name}: cast it to {before}"
+    assert by_default.partition(", on which ")[0] == expected_outcome
     if allowed:
         assert result == f"{name} {after}"
     else:
-        assert result.partition(", on which ")[0] == kept
+        assert result.partition(", on which ")[0] == expected_outcome
 
 
 def test_a_refusal_tells_whether_the_option_would_allow_it() -> None:

@@ -53,12 +53,12 @@ def test_a_block_written_again_is_what_it_was(name: str, tmp_path: Path) -> None
 def test_every_type_of_spark_is_the_same_in_either_format(tmp_path: Path) -> None:
     """Apache Hudi's Parquet has lists of two levels, and in Avro a map is no list of pairs."""
     path = Path(unpack("v9_mor_types", tmp_path))
-    storage, found = open_storage(str(path)), {}
+    storage, tables_by_type = open_storage(str(path)), {}
     for file in logs(path):
         for block in read_blocks(storage, file.relative_to(path).as_posix()):
             columns = canonical(columns_of(block))
             data = pa.schema([one for one in columns if one.name not in (*META_COLUMNS, "p")])
             rows = pa.Table.from_batches(BlockContent(storage, block).rows(data))
-            found.setdefault(block.type, []).append(rows)
+            tables_by_type.setdefault(block.type, []).append(rows)
 
-    assert pa.concat_tables(found[BlockType.AVRO]) == pa.concat_tables(found[BlockType.PARQUET])
+    assert pa.concat_tables(tables_by_type[BlockType.AVRO]) == pa.concat_tables(tables_by_type[BlockType.PARQUET])

@@ -25,14 +25,14 @@ def test_a_set_holds_what_a_set_of_python_holds(
     parts: list[list[str]], changes: list[tuple[bool, list[str]]], wanted: list[str]
 ) -> None:
     model = {key for part in parts for key in part}
-    found = KeySet.of(map(hashed, parts))
+    key_set = KeySet.of(map(hashed, parts))
     for adds, keys in changes:
-        found = found.added(hashed(keys)) if adds else found.without(hashed(keys))
+        key_set = key_set.added(hashed(keys)) if adds else key_set.without(hashed(keys))
         model = model | set(keys) if adds else model - set(keys)
 
-    assert found.holds(hashed(wanted)).tolist() == [key in model for key in wanted]
-    assert len(found) == len(model)
-    assert found.nbytes == BYTES_OF_A_KEY * len(model)
+    assert key_set.holds(hashed(wanted)).tolist() == [key in model for key in wanted]
+    assert len(key_set) == len(model)
+    assert key_set.nbytes == BYTES_OF_A_KEY * len(model)
 
 
 @pytest.mark.parametrize("share", [1, 100])

@@ -245,11 +245,11 @@ def test_types_without_a_common_spelling_are_refused(kind: pa.DataType) -> None:
 @pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.timestamp("ms", "UTC")])
 def test_a_table_that_keeps_a_key_in_another_unit_is_refused(kind: pa.DataType) -> None:
     """Its writer may spell milliseconds, where rows of Spark have microseconds."""
-    kept = pa.schema([("id", pa.string()), ("ts", kind)])
+    table_schema = pa.schema([("id", pa.string()), ("ts", kind)])
 
     with pytest.raises(UnsupportedTypeError, match=r"keeps the record key column 'ts' as timestamp\[ms"):
-        generator("ts", schema=kept).check(ROWS.schema)
-    generator("id", schema=kept).check(ROWS.schema)
+        generator("ts", schema=table_schema).check(ROWS.schema)
+    generator("id", schema=table_schema).check(ROWS.schema)
 
 
 @pytest.mark.parametrize("field", ["ts", "ntz"])

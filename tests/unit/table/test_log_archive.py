@@ -105,10 +105,10 @@ def test_a_record_is_that_of_apache_hudi(made: Path, tmp_path: Path, name: str) 
     (path,) = archive_files(table.folder)
     assert path.name == ".commits_.archive.1_1-0-1"
     ours = records_of(table.folder)
-    known = {state_of(record): record if new else as_archived_by_0_15(record) for record in ours}
+    records_by_state = {state_of(record): record if new else as_archived_by_0_15(record) for record in ours}
     # What 0.15's schema does not have, as JSON does not either.
     wanted = {state_of(record): without_null_plans(record) for record in table.theirs}
-    assert {state: without_null_plans(record) for state, record in known.items()} == wanted
+    assert {state: without_null_plans(record) for state, record in records_by_state.items()} == wanted
     blocks = list(blocks_of(path.read_bytes()))
     assert {len(block.records) for block in blocks[:-1]} == {10}
     assert all(plain(block.schema) == plain(schema) for block in blocks)

@@ -109,24 +109,24 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
         one.add_rows(rows("e"))
 
     storage = put(log(fill, data_format=data_format))
-    found = list(read_blocks(storage, PATH))
+    blocks = list(read_blocks(storage, PATH))
 
-    assert [one.type for one in found] == [data_format, BlockType.DELETE, BlockType.DELETE, data_format]
-    assert [ids(storage, one) for one in found] == [["a", "b"], ["c"], ["d"], ["e"]]
-    assert [BlockContent(storage, one).count() for one in found] == [2, 1, 1, 1]
-    assert {one.instant_time for one in found} == {INSTANT}
-    assert table(storage, found[0]).to_pylist()[1] == {
+    assert [one.type for one in blocks] == [data_format, BlockType.DELETE, BlockType.DELETE, data_format]
+    assert [ids(storage, one) for one in blocks] == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert [BlockContent(storage, one).count() for one in blocks] == [2, 1, 1, 1]
+    assert {one.instant_time for one in blocks} == {INSTANT}
+    assert table(storage, blocks[0]).to_pylist()[1] == {
         **dict(zip(META_COLUMNS, "abcde", strict=True)),
         RECORD_KEY: "b",
         "id": "b",
         "ts": 1,
-        "d": table(storage, found[0])["d"][1].as_py(),
+        "d": table(storage, blocks[0])["d"][1].as_py(),
     }
-    ordered, unordered = (BlockContent(storage, one).deletes([TS]) for one in found[1:3])
+    ordered, unordered = (BlockContent(storage, one).deletes([TS]) for one in blocks[1:3])
     assert (ordered.ordering[0].to_pylist(), ordered.default.to_pylist()) == ([5], [False])
     assert (unordered.ordering[0].to_pylist(), unordered.default.to_pylist()) == ([None], [True])
     assert unordered.partition_paths.to_pylist() == ["p"]
-    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 (our own)
+    assert pickle.loads(pickle.dumps(blocks)) == blocks  # noqa: S301 (our own)
 
 
 def test_blocks_are_read_in_place_wherever_they_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,14 +136,14 @@ def test_blocks_are_read_in_place_wherever_they_are(place: Place, monkeypatch: p
     storage = open_storage(below(place, "t"))
     storage.write(PATH, data + data[:50])
 
-    *found, torn = read_blocks(storage, PATH)
+    *blocks, torn = read_blocks(storage, PATH)
 
-    assert [ids(storage, one) for one in found] == [["a", "b"], ["c"], ["d"]]
-    assert [BlockContent(storage, one).count() for one in found] == [2, 1, 1]
-    assert table(storage, found[0], pa.schema([TS])).to_pydict() == {"ts": [0, 1]}
+    assert [ids(storage, one) for one in blocks] == [["a", "b"], ["c"], ["d"]]
+    assert [BlockContent(storage, one).count() for one in blocks] == [2, 1, 1]
+    assert table(storage, blocks[0], pa.schema([TS])).to_pydict() == {"ts": [0, 1]}
     assert (torn.type, torn.offset) == (BlockType.CORRUPT, len(data))
     storage.delete(PATH)
-    for one in found:
+    for one in blocks:
         with pytest.raises(StorageError, match="was removed while it was needed"):
             ids(storage, one)
 
@@ -176,10 +176,10 @@ def test_rows_of_older_columns_are_read_as_the_table_has_them_now(data_format: B
     storage = put(log(lambda one: one.add_rows(rows("a", "b", schema=older)), older, data_format=data_format))
     (block,) = read_blocks(storage, PATH)
 
-    found = table(storage, block, pa.schema([DATA.field("d"), DATA.field("ts")]))
+    stored_rows = table(storage, block, pa.schema([DATA.field("d"), DATA.field("ts")]))
 
-    assert found.to_pydict() == {"d": [None, None], "ts": [0, 1]}
-    assert found.schema == pa.schema([DATA.field("d"), DATA.field("ts")])
+    assert stored_rows.to_pydict() == {"d": [None, None], "ts": [0, 1]}
+    assert stored_rows.schema == pa.schema([DATA.field("d"), DATA.field("ts")])
     with pytest.raises(SchemaMismatchError, match=r"'new'.* is missing"):
         table(storage, block, pa.schema([pa.field("new", pa.int32(), nullable=False)]))
 
@@ -210,22 +210,24 @@ def test_a_file_that_ends_anywhere_gives_its_whole_blocks(caplog: pytest.LogCapt
         *sound, last = [*read_blocks(storage, PATH), None]
         torn = sound.pop() if sound and sound[-1].type == BlockType.CORRUPT else None
         # What ends with another block's beginning is whole only with all of it.
-        kept = sum(1 for end in ends[1:] if cut == end or cut >= end + 6)
-        assert [ids(storage, one) for one in sound] == [["a", "b"], ["c"]][:kept]
-        begun = cut - ends[kept]
+        sound_count = sum(1 for end in ends[1:] if cut == end or cut >= end + 6)
+        assert [ids(storage, one) for one in sound] == [["a", "b"], ["c"]][:sound_count]
+        begun = cut - ends[sound_count]
         assert (torn is None) == (begun in (0, 6)) and last is None
-        assert torn is None or (torn.offset, torn.content_size) == (ends[kept], begun)
+        assert torn is None or (torn.offset, torn.content_size) == (ends[sound_count], begun)
 
 
 def test_a_good_block_behind_a_torn_one_counts(caplog: pytest.LogCaptureFixture) -> None:
     good, other = avro_block("#HUDI#", "a"), delete_block("#HUDI#")
     for cut in [*range(1, 40), *range(40, len(good), 17), len(good) - 1]:
         storage = put(other + good[:cut] + good)
-        found = list(read_blocks(storage, PATH))
+        blocks = list(read_blocks(storage, PATH))
 
-        assert [one.type for one in found] == [BlockType.DELETE, BlockType.CORRUPT, BlockType.AVRO] or cut < 6
-        assert ids(storage, found[-1]) == ["#HUDI#", "a"]
-        assert effective_blocks([found], lambda _: True) == tuple(one for one in found if one.type != BlockType.CORRUPT)
+        assert [one.type for one in blocks] == [BlockType.DELETE, BlockType.CORRUPT, BlockType.AVRO] or cut < 6
+        assert ids(storage, blocks[-1]) == ["#HUDI#", "a"]
+        assert effective_blocks([blocks], lambda _: True) == tuple(
+            one for one in blocks if one.type != BlockType.CORRUPT
+        )
     assert (
         f"{PATH} has a corrupt or torn block at byte {len(other)}; {len(good) - 1} bytes are passed over" in caplog.text
     )

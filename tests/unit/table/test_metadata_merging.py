@@ -133,11 +133,11 @@ def test_bounds_widen_unless_they_are_tight(said_by: list[Any]) -> None:
             kept = [] if is_tight else model.get(key, [])
             model[key] = [*kept, (wrapper, None if is_null else value)]
 
-    found = left(parts)
+    merged_records = left(parts)
 
-    assert found.keys() == model.keys()
+    assert merged_records.keys() == model.keys()
     for key, bounds in model.items():
-        shown, values = found[key]["ColumnStatsMetadata"], [value for _, value in bounds if value is not None]
+        shown, values = merged_records[key]["ColumnStatsMetadata"], [value for _, value in bounds if value is not None]
         if len({wrapper for wrapper, value in bounds if value is not None}) > 1:
             assert shown is None
             continue

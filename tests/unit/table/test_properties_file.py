@@ -72,12 +72,12 @@ def test_what_is_read_is_what_was_there_or_what_will_be(
     """Or what there is of the new, where that is all that was there and more: it is cut off before a new key."""
     for moment in moments(before.encode(), after.encode()):
         put(storage, moment)
-        found = load_config(storage).properties
+        properties = load_config(storage).properties
 
-        assert found.keys() >= before.properties.keys() & after.properties.keys()
-        assert {*found.items()} <= {*before.properties.items(), *after.properties.items()}
+        assert properties.keys() >= before.properties.keys() & after.properties.keys()
+        assert {*properties.items()} <= {*before.properties.items(), *after.properties.items()}
         if moment[1] is None:
-            assert found == after.properties
+            assert properties == after.properties
 
 
 @pytest.mark.usefixtures("impatient")
@@ -88,12 +88,12 @@ def test_a_change_of_ours_finds_a_file_in_any_state(storage: MemoryStorage) -> N
 
         assert not create_config(storage, NEW)
         update_config(storage, {"hoodie.b": "2"})
-        found = load_config(storage).properties
+        properties = load_config(storage).properties
 
-        assert found["hoodie.b"] == "2"
-        assert found.keys() >= OLD.properties.keys()
+        assert properties["hoodie.b"] == "2"
+        assert properties.keys() >= OLD.properties.keys()
         assert not storage.exists(BACKUP_PATH)
-        assert TableConfig.parse(storage.read(PROPERTIES_PATH), "x").properties == found
+        assert TableConfig.parse(storage.read(PROPERTIES_PATH), "x").properties == properties
 
 
 @pytest.mark.usefixtures("impatient")
@@ -131,10 +131,10 @@ def test_readers_beside_a_writer_that_changes_it_all_the_time(tmp_path: Path) ->
     folder.mkdir()
     file, backup = folder / "hoodie.properties", folder / "hoodie.properties.backup"
     file.write_bytes(OLD.encode())
-    done = threading.Event()
+    stop_event = threading.Event()
 
     def change() -> None:
-        while not done.is_set():
+        while not stop_event.is_set():
             for new in (NEW, OLD):
                 old = file.read_bytes()
                 backup.write_bytes(old)
@@ -149,9 +149,9 @@ def test_readers_beside_a_writer_that_changes_it_all_the_time(tmp_path: Path) ->
     writer.start()
     try:
         storage = open_storage(str(tmp_path))
-        found = [load_config(storage).properties for _ in range(150)]
+        loaded_properties = [load_config(storage).properties for _ in range(150)]
     finally:
-        done.set()
+        stop_event.set()
         writer.join()
 
-    assert [one for one in found if not one.keys() >= OLD.properties.keys()] == []
+    assert [one for one in loaded_properties if not one.keys() >= OLD.properties.keys()] == []

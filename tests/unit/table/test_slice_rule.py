@@ -138,7 +138,7 @@ def delta(requested: str, completed: str | None) -> Instant:
 
 
 def test_a_view_shows_committed_log_files_and_no_change_data(storage: Storage) -> None:
-    found = view(
+    file_system_view = view(
         storage,
         [delta("2", "25"), delta("3", None), delta("4", "45")],
         "a-0_0-0-0_2.parquet",
@@ -148,7 +148,7 @@ def test_a_view_shows_committed_log_files_and_no_change_data(storage: Storage) -
         ".b-0_4.log.1_0-0-0",
     )
 
-    assert {file_id: shown((file_slice,)) for file_id, file_slice in found.slices("p").items()} == {
+    assert {file_id: shown((file_slice,)) for file_id, file_slice in file_system_view.slices("p").items()} == {
         "a-0": [("2", True, ["4.1_0-0-0"])],
         "b-0": [("4", False, ["4.1_0-0-0"])],
     }

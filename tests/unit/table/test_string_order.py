@@ -50,7 +50,7 @@ def test_many_uuids_are_told_apart_without_arrow() -> None:
     ends = pa.py_buffer(np.arange(len(digits) + 1, dtype=np.int32) * 36)
     keys = pa.StringArray.from_buffers(len(digits), ends, pa.py_buffer(digits.tobytes()))
 
-    found = string_order._sorted(keys)
+    sort_result = string_order._sorted(keys)
 
-    assert found is not None
-    assert found[0].equals(keys.take(pc.sort_indices(keys)))
+    assert sort_result is not None
+    assert sort_result[0].equals(keys.take(pc.sort_indices(keys)))

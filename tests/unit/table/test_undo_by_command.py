@@ -135,14 +135,14 @@ def test_a_plan_names_base_files_and_slices_and_is_read_back() -> None:
 
     assert [*undo.planned(plan)] == paths
     assert [(one.file_id, one.latest_base_instant) for one in plan.rollback_requests] == [("", ""), ("a-0", BASE)]
-    done = RollbackMetadata(
+    rollback = RollbackMetadata(
         start_rollback_time=ALIVE,
         time_taken_in_millis=0,
         total_files_deleted=0,
         commits_rollback=[DEAD],
         partition_metadata=undo.results(plan),
     )
-    assert [*undo.taken(done)] == paths
+    assert [*undo.taken(rollback)] == paths
 
 
 def test_a_plan_that_apache_hudi_made_by_listing_names_no_log_file() -> None:

@@ -40,10 +40,10 @@ def test_a_file_group_keeps_its_older_slices(storage: Storage) -> None:
 
 
 def test_of_two_attempts_of_one_instant_the_later_one_counts(storage: Storage) -> None:
-    found = view(storage, "0-9-9_3", "0-9-10_3", "0-9-8_3")
+    file_system_view = view(storage, "0-9-9_3", "0-9-10_3", "0-9-8_3")
 
-    assert [one.base_file.write_token for one in found.groups("p")[GROUP.file_id].slices] == ["0-9-10"]
-    assert found.slices("p") == {GROUP.file_id: found.groups("p")[GROUP.file_id].newest}
+    assert [one.base_file.write_token for one in file_system_view.groups("p")[GROUP.file_id].slices] == ["0-9-10"]
+    assert file_system_view.slices("p") == {GROUP.file_id: file_system_view.groups("p")[GROUP.file_id].newest}
 
 
 def test_a_slice_of_log_files_alone_has_no_base_file() -> None:

@@ -48,24 +48,24 @@ def complete(storage: Storage, number: int, groups: list[str], replaced: list[st
 
 def anew(storage: Storage, timeline: Timeline) -> Written:
     """Ask every commit, as a process that knows nothing."""
-    known = read_seam("written files that the process knows")
-    before = known.copy()
-    known.clear()
-    found = read_written(timeline)
-    known.clear()
-    known.update(before)
-    return found
+    cached_files = read_seam("written files that the process knows")
+    before = cached_files.copy()
+    cached_files.clear()
+    written_files = read_written(timeline)
+    cached_files.clear()
+    cached_files.update(before)
+    return written_files
 
 
 def test_the_newest_file_of_each_group_and_what_was_replaced(storage: Storage) -> None:
     complete(storage, 1, ["a", "b"])
     last = complete(storage, 2, ["b"], replaced=["a"])
-    found = read_written(timeline_in(storage))
+    written_files = read_written(timeline_in(storage))
 
     one, two = f"{1:017d}", f"{2:017d}"
-    assert dict(found.names("p"))["a"] == f"a_0-0-0_{one}.parquet"
-    assert dict(found.names("p"))["b"] == f"b_0-0-0_{two}.parquet"
-    assert found.replaced_by == {last: {("p", "a")}}
+    assert dict(written_files.names("p"))["a"] == f"a_0-0-0_{one}.parquet"
+    assert dict(written_files.names("p"))["b"] == f"b_0-0-0_{two}.parquet"
+    assert written_files.replaced_by == {last: {("p", "a")}}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -74,17 +74,17 @@ def test_a_continued_answer_is_that_of_all_commits(storage: Storage, seed: int) 
     dice = random.Random(seed)
     waiting = dice.sample(range(1, 60), 40)
     waiting.sort(key=lambda number: number + dice.randrange(8))
-    done: list[Instant] = []
+    commits: list[Instant] = []
     for number in waiting:
         groups = dice.sample("abcdef", dice.randrange(4))
-        done.append(complete(storage, number, groups, dice.sample("abc", 1) if dice.random() < 0.2 else None))
-        done.sort(key=lambda one: one.requested_time)
-        while len(done) > 12:
-            storage.delete(instants_in(storage).path(done.pop(0)))
+        commits.append(complete(storage, number, groups, dice.sample("abc", 1) if dice.random() < 0.2 else None))
+        commits.sort(key=lambda one: one.requested_time)
+        while len(commits) > 12:
+            storage.delete(instants_in(storage).path(commits.pop(0)))
         if dice.random() < 0.1:
-            storage.delete(instants_in(storage).path(done.pop()))
+            storage.delete(instants_in(storage).path(commits.pop()))
         timeline = timeline_in(storage)
-        for moment in (timeline, timeline.as_of_request(dice.choice(done).requested_time) if done else timeline):
+        for moment in (timeline, timeline.as_of_request(dice.choice(commits).requested_time) if commits else timeline):
             assert read_written(moment) == anew(storage, moment)
 
 
@@ -154,11 +154,11 @@ def test_log_files_are_remembered_until_a_newer_base_file_takes_their_place(stor
 
     complete(storage, 502, ["logged"])
 
-    found = read_written(timeline_in(storage))
-    assert [log.instant.requested_time for log in found.logs["p"]["logged"].values()] == [
+    written_files = read_written(timeline_in(storage))
+    assert [log.instant.requested_time for log in written_files.logs["p"]["logged"].values()] == [
         f"{number:017d}" for number in (2, 600, 502)
     ]
-    assert found == anew(storage, timeline_in(storage))
-    assert sorted(name[:7] for file_id, name in found.names("p") if file_id == "logged") == [".logged"] * 3 + [
+    assert written_files == anew(storage, timeline_in(storage))
+    assert sorted(name[:7] for file_id, name in written_files.names("p") if file_id == "logged") == [".logged"] * 3 + [
         "logged_"
     ]

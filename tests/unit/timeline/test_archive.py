@@ -36,15 +36,15 @@ def put(storage: Storage, name: str, *rows: tuple[str, str, str]) -> None:
 
 
 def test_the_archive_of_apache_hudi_is_read() -> None:
-    found = LsmArchive(open_storage(str(FIXTURES)), "archived").writes()
+    instants = LsmArchive(open_storage(str(FIXTURES)), "archived").writes()
 
-    assert [(one.requested_time, one.completion_time) for one in found] == [
+    assert [(one.requested_time, one.completion_time) for one in instants] == [
         ("20261121122910028", "20261121122924971"),
         ("20261121122926145", "20261121122931213"),
         ("20261121122931540", "20261121122933737"),
         ("20261121122934270", "20261121122935568"),
     ]
-    assert {one.action for one in found} == {"commit"}
+    assert {one.action for one in instants} == {"commit"}
 
 
 def test_a_table_without_archive_has_no_archived_writes(storage: Storage) -> None:
@@ -70,12 +70,12 @@ def test_what_an_archived_commit_did_is_read_as_apache_hudi_wrote_it() -> None:
     storage = open_storage(str(FIXTURES))
     wanted = LsmArchive(storage, "archived").writes()[1:3]
 
-    found = LsmArchive(storage, "archived").bodies(
+    bodies_by_instant = LsmArchive(storage, "archived").bodies(
         [*wanted, Instant("20261121122931541", "commit", State.COMPLETED, "1")]
     )
 
-    assert set(found) == set(wanted)
-    for one, body in found.items():
+    assert set(bodies_by_instant) == set(wanted)
+    for one, body in bodies_by_instant.items():
         files = decode(CommitMetadata, InstantBody(body, "")).partition_to_write_stats[""]
         assert {str(file.path).rpartition("_")[2] for file in files} == {f"{one.requested_time}.parquet"}
     assert LsmArchive(storage, "archived").bodies([]) == {}

@@ -106,11 +106,11 @@ def test_defaults_and_string_types_are_apache_hudis_too(schema: dict[str, Any], 
 
 
 def test_the_container_is_uncompressed_and_holds_one_record() -> None:
-    found = container(encode(models.CommitMetadata()))
+    avro_reader = container(encode(models.CommitMetadata()))
 
-    assert found.codec == "null"
-    assert found.writer_schema["name"] == "org.apache.hudi.avro.model.HoodieCommitMetadata"
-    assert len(list(found)) == 1
+    assert avro_reader.codec == "null"
+    assert avro_reader.writer_schema["name"] == "org.apache.hudi.avro.model.HoodieCommitMetadata"
+    assert len(list(avro_reader)) == 1
 
 
 def test_an_empty_commit_has_what_apache_hudi_must_not_miss() -> None:
@@ -274,10 +274,10 @@ def test_damaged_bytes_give_a_model_or_a_corrupt_instant_and_nothing_else(data: 
     end = data.draw(st.integers(0, len(whole)))
 
     try:
-        found = decode(models.ReplaceCommitMetadata, InstantBody(bytes(whole[:end]), "x"))
+        metadata = decode(models.ReplaceCommitMetadata, InstantBody(bytes(whole[:end]), "x"))
     except CorruptInstantError:
         return
-    assert isinstance(found, models.ReplaceCommitMetadata)
+    assert isinstance(metadata, models.ReplaceCommitMetadata)
 
 
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -314,16 +314,16 @@ def test_commits_of_a_timeline_are_read_by_their_action() -> None:
     storage = open_storage(str(V9.parent))
     instants = instants_in(storage, LayoutV2("v9"))
 
-    found = [instants.read_commit(one) for one in Timeline.load(instants).writes]
+    commits = [instants.read_commit(one) for one in Timeline.load(instants).writes]
 
-    assert [type(one).__name__ for one in found] == [
+    assert [type(one).__name__ for one in commits] == [
         "CommitMetadata",
         "CommitMetadata",
         "ReplaceCommitMetadata",
         "CommitMetadata",
         "CommitMetadata",
     ]
-    assert all("schema" in one.extra_metadata for one in found)
+    assert all("schema" in one.extra_metadata for one in commits)
 
 
 def test_a_zero_byte_commit_is_named_by_its_full_path(storage: Storage) -> None:

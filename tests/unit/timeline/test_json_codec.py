@@ -27,18 +27,18 @@ def body(record: Any) -> InstantBody:
 
 
 def test_a_commit_is_json_with_fields_of_any_release() -> None:
-    found = JsonCodec.decode(CommitMetadata, body({**RECORD, "writePartitionPaths": ["p"]}))
+    commit = JsonCodec.decode(CommitMetadata, body({**RECORD, "writePartitionPaths": ["p"]}))
 
-    assert found.extra_metadata == {"schema": "{}", "pyhudi.write.id": "w"}
-    assert found.partition_to_write_stats["p"][0].num_writes == 3
+    assert commit.extra_metadata == {"schema": "{}", "pyhudi.write.id": "w"}
+    assert commit.partition_to_write_stats["p"][0].num_writes == 3
     assert JsonCodec.decode_summary(body(RECORD), replaces=False).operation_type == "UPSERT"
 
 
 def test_the_files_of_a_commit_come_without_the_rest() -> None:
-    found = JsonCodec.decode_files(body({**RECORD, "partitionToReplaceFileIds": {"p": ["b-0"]}}), replaces=True)
+    commit_files = JsonCodec.decode_files(body({**RECORD, "partitionToReplaceFileIds": {"p": ["b-0"]}}), replaces=True)
 
-    assert [stat["path"] for stat in found.stats["p"]] == ["p/a-0_0-0-0_1.parquet"]
-    assert (found.replaced, found.write_id) == ({"p": ["b-0"]}, "w")
+    assert [stat["path"] for stat in commit_files.stats["p"]] == ["p/a-0_0-0-0_1.parquet"]
+    assert (commit_files.replaced, commit_files.write_id) == ({"p": ["b-0"]}, "w")
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,11 @@ TIME = "20261128225642501"
     ],
 )
 def test_a_name_has_one_time_and_the_state(name: str, action: str, state: State) -> None:
-    found = Instant(TIME, action, state)
+    instant = Instant(TIME, action, state)
 
-    assert LAYOUT.parse(f"{TIME}.{name}") == found
-    assert LAYOUT.format(found) == f"{TIME}.{name}"
-    assert LAYOUT.is_whole(found)
+    assert LAYOUT.parse(f"{TIME}.{name}") == instant
+    assert LAYOUT.format(instant) == f"{TIME}.{name}"
+    assert LAYOUT.is_whole(instant)
 
 
 @pytest.mark.parametrize("name", ["hoodie.properties", "metadata", f"{TIME}_20261128225715386.commit", f"{TIME}.crc"])
@@ -41,10 +41,10 @@ def test_what_lies_beside_instants_is_none(name: str) -> None:
 
 def test_an_instant_completes_without_a_time_of_its_own_and_is_visible_from_its_request_on() -> None:
     asked = Instant(TIME, "clustering", State.INFLIGHT)
-    done = LAYOUT.completed(asked, "20261128225715386")
+    completed_instant = LAYOUT.completed(asked, "20261128225715386")
 
-    assert done == Instant(TIME, "replacecommit", State.COMPLETED)
-    assert LAYOUT.visible_at(asked) == done.visible_since == TIME
+    assert completed_instant == Instant(TIME, "replacecommit", State.COMPLETED)
+    assert LAYOUT.visible_at(asked) == completed_instant.visible_since == TIME
 
 
 def test_a_timeline_is_found_beside_all_else_in_its_folder() -> None:

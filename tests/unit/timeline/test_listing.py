@@ -38,11 +38,11 @@ def some_name(draw: random.Random) -> str:
 def test_each_listing_shows_what_its_names_spell() -> None:
     """Files come and go, one or many at a time."""
     draw = random.Random(7)
-    there: set[str] = set()
+    file_names: set[str] = set()
     for _ in range(2000):
         count = draw.choice([0, 1, 1, 2, 5, 70])
-        there ^= {some_name(draw) for _ in range(count)}
-        names = tuple(sorted(there))
+        file_names ^= {some_name(draw) for _ in range(count)}
+        names = tuple(sorted(file_names))
         parsed = [one for one in map(LAYOUT.parse, names) if one is not None]
         assert listed_states("listing", LAYOUT, names) == newest_states(parsed)
         assert newest_states(LAYOUT.parse_all(names)) == newest_states(parsed)

@@ -103,12 +103,12 @@ def test_a_file_that_counts_already_is_left_alone(storage: Storage) -> None:
 
 
 def test_the_oldest_files_of_each_level_are_merged(storage: Storage) -> None:
-    found = []
+    merges = []
     for number in range(1, 9):
         append(LsmArchive(storage, FOLDER), some(2 * number, 2 * number + 1))
-        found.append(merge_levels(LsmArchive(storage, FOLDER), ASIDE, 2))
+        merges.append(merge_levels(LsmArchive(storage, FOLDER), ASIDE, 2))
 
-    assert [[one.name for one in done] for done in found] == [
+    assert [[one.name for one in done] for done in merges] == [
         [],
         ["0002_0005_1.parquet"],
         [],
@@ -126,10 +126,10 @@ def test_the_oldest_files_of_each_level_are_merged(storage: Storage) -> None:
 def test_files_that_are_large_alone_are_not_merged(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 5):
         append(LsmArchive(storage, FOLDER), some(number))
-    one = Manifests(storage, FOLDER).newest().files[0].size
-    patch_seam(monkeypatch, "target size of archive files", one - 1)
+    file_size = Manifests(storage, FOLDER).newest().files[0].size
+    patch_seam(monkeypatch, "target size of archive files", file_size - 1)
     assert merge_levels(LsmArchive(storage, FOLDER), ASIDE, 3) == []
-    patch_seam(monkeypatch, "target size of archive files", one + 1)
+    patch_seam(monkeypatch, "target size of archive files", file_size + 1)
 
     assert [merged.inputs for merged in merge_levels(LsmArchive(storage, FOLDER), ASIDE, 3)] == [
         ("0001_0001_0.parquet", "0002_0002_0.parquet")
@@ -139,13 +139,13 @@ def test_files_that_are_large_alone_are_not_merged(storage: Storage, monkeypatch
 def test_files_of_apache_hudi_are_merged_as_they_are(storage: Storage) -> None:
     for path in THEIRS.iterdir():
         storage.write(f"{FOLDER}/{path.name}", path.read_bytes())
-    known = LsmArchive(storage, FOLDER).instants()
-    bodies = LsmArchive(storage, FOLDER).bodies(known)
+    archived_instants = LsmArchive(storage, FOLDER).instants()
+    bodies = LsmArchive(storage, FOLDER).bodies(archived_instants)
     merge_levels(LsmArchive(storage, FOLDER), ASIDE, 2)
 
     assert names(storage) == ["20261121122910028_20261121122934270_1.parquet"]
-    assert LsmArchive(storage, FOLDER).instants() == known
-    assert LsmArchive(storage, FOLDER).bodies(known) == bodies
+    assert LsmArchive(storage, FOLDER).instants() == archived_instants
+    assert LsmArchive(storage, FOLDER).bodies(archived_instants) == bodies
     assert storage.read(f"{FOLDER}/_version_") == b"3"
 
 

@@ -28,8 +28,8 @@ def storage() -> Iterator[Storage]:
 def put(storage: Storage, number: int, *files: ArchiveFile, version: int | None = None) -> None:
     named = [{"fileName": one.name, "fileLen": one.size} for one in files]
     storage.write(f"{FOLDER}/manifest_{number}", json.dumps({"files": named}).encode())
-    for one in files:
-        storage.write(f"{FOLDER}/{one.name}", b"whatever")
+    for file in files:
+        storage.write(f"{FOLDER}/{file.name}", b"whatever")
     if version is not None:
         storage.write(f"{FOLDER}/_version_", str(version).encode())
 
@@ -148,10 +148,10 @@ def test_a_number_that_became_free_while_one_slept_does_not_count(storage: Stora
         storage.delete(f"{FOLDER}/manifest_1", f"{FOLDER}/manifest_2")
 
     put(storage, 1, ONE, version=1)
-    found = add(Overtaken(storage, go_on), THREE)  # type: ignore[arg-type]
+    manifest = add(Overtaken(storage, go_on), THREE)  # type: ignore[arg-type]
 
-    assert found.number == 4
-    assert found.names == {ONE.name, TWO.name, THREE.name, "41_49_0.parquet"}
+    assert manifest.number == 4
+    assert manifest.names == {ONE.name, TWO.name, THREE.name, "41_49_0.parquet"}
     assert not storage.exists(f"{FOLDER}/manifest_2")
     assert Manifests(storage, FOLDER).version() == 4
 

@@ -95,7 +95,7 @@ def test_an_instant_time_is_claimed_once(storage: LocalStorage) -> None:
 
 
 def test_fields_that_a_later_release_added_are_passed_over(storage: LocalStorage) -> None:
-    found = {
+    owner_fields = {
         "host": "h",
         "boot_id": "b",
         "pid": 1,
@@ -104,7 +104,7 @@ def test_fields_that_a_later_release_added_are_passed_over(storage: LocalStorage
         "write_id": "w",
         "mood": 1,
     }
-    storage.write(f".hoodie/.pyhudi/{T}/owner.json", json.dumps(found).encode())
+    storage.write(f".hoodie/.pyhudi/{T}/owner.json", json.dumps(owner_fields).encode())
 
     assert owner.Claim(storage, T).owner() == Owner("h", "b", 1, "", "", "w")
 
@@ -192,10 +192,12 @@ def test_ours_with_its_process_gone_is_dead_whatever_its_heartbeat(storage: Loca
     own(storage, replace(Owner.of_this_process("w", "nightly"), pid=99_999_999), 5)
     beat(storage, 1)
 
-    found = judged(storage)
+    liveness = judged(storage)
 
-    assert not found.alive
-    assert found.reason == f"its process 99999999 on this machine ({process.host_name()}, application nightly) is gone"
+    assert not liveness.alive
+    assert (
+        liveness.reason == f"its process 99999999 on this machine ({process.host_name()}, application nightly) is gone"
+    )
 
 
 @linux
@@ -217,11 +219,11 @@ def test_a_clock_that_stepped_takes_no_living_write_for_dead(storage: LocalStora
     beat(storage, 3650)
     clock.asleep = lambda now: beat(storage, 0) if 50 < now < 51 else None
 
-    found = judged(storage)
+    liveness = judged(storage)
 
-    assert found.alive
+    assert liveness.alive
     assert 50 < clock.now < 52
-    assert found.todo.endswith(f"end it (kill {os.getpid()}), and the next write rolls its write back.")
+    assert liveness.todo.endswith(f"end it (kill {os.getpid()}), and the next write rolls its write back.")
 
 
 @linux
@@ -297,10 +299,10 @@ def test_ours_before_its_first_heartbeat_counts_from_its_claim(
     own(storage, ELSEWHERE, seconds)
     pend(storage, 4000, None)
 
-    found = judged(storage)
+    liveness = judged(storage)
 
-    assert found.alive is alive
-    assert found.reason.startswith("no heartbeat yet; begun ")
+    assert liveness.alive is alive
+    assert liveness.reason.startswith("no heartbeat yet; begun ")
 
 
 @pytest.mark.parametrize(("silent", "alive"), [(119, True), (121, False)])
@@ -316,12 +318,12 @@ def test_a_foreign_instant_without_heartbeat_is_never_dead_by_itself(storage: Lo
     """A streaming writer opens one and may keep it open for hours without a row."""
     pend(storage, 90_000, 86_400)
 
-    found = judged(storage)
+    liveness = judged(storage)
 
     said = "no heartbeat; 25 hours old; it last wrote .hoodie/timeline/20261120224644250.inflight, 24 hours ago"
-    assert found == Liveness(True, said)
-    assert "hoodie.clean.failed.writes.policy=EAGER" in found.todo
-    assert "hoodie.pyhudi.foreign.pending.max.age.seconds" in found.todo
+    assert liveness == Liveness(True, said)
+    assert "hoodie.clean.failed.writes.policy=EAGER" in liveness.todo
+    assert "hoodie.pyhudi.foreign.pending.max.age.seconds" in liveness.todo
 
 
 def test_its_markers_are_signs_of_life(storage: LocalStorage) -> None:
@@ -330,10 +332,10 @@ def test_its_markers_are_signs_of_life(storage: LocalStorage) -> None:
     storage.create(marker, b"")
     age(storage, marker, 300)
 
-    found = judged(storage, patience=Patience(foreign_age_s=3600.0))
+    liveness = judged(storage, patience=Patience(foreign_age_s=3600.0))
 
     said = f"no heartbeat; 25 hours old; it last wrote {marker}, 5 minutes ago; taken for dead after 60 minutes"
-    assert found == Liveness(True, said)
+    assert liveness == Liveness(True, said)
 
 
 def test_a_foreign_instant_without_heartbeat_is_dead_after_the_users_time(storage: LocalStorage) -> None:
@@ -346,10 +348,10 @@ def test_a_foreign_instant_without_heartbeat_is_dead_after_the_users_time(storag
 def test_a_foreign_instant_without_heartbeat_is_dead_at_once_where_the_policy_says_so(storage: LocalStorage) -> None:
     pend(storage, 5, None)
 
-    found = judged(storage, patience=Patience(eager=True))
+    liveness = judged(storage, patience=Patience(eager=True))
 
-    assert not found.alive
-    assert found.reason.endswith("; hoodie.clean.failed.writes.policy is EAGER")
+    assert not liveness.alive
+    assert liveness.reason.endswith("; hoodie.clean.failed.writes.policy is EAGER")
 
 
 def test_a_foreign_instant_whose_files_are_gone_is_as_old_as_its_time(storage: LocalStorage) -> None:

@@ -289,7 +289,7 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
 ) -> None:
     """Writers request and complete in any interleaving; the clock only grows."""
     pending: dict[int, str] = {}
-    done: list[Instant] = []
+    completed: list[Instant] = []
     seen: list[Instant] = []
     mark = Watermark("")
     for now, (writer, event) in enumerate([*history[:moment], (-1, "look"), *history[moment:]]):
@@ -297,21 +297,24 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
             mark = timeline_of(
                 tuple(
                     sorted(
-                        [*done, *(Instant(at, "commit", I) for at in pending.values())], key=lambda i: i.requested_time
+                        [*completed, *(Instant(at, "commit", I) for at in pending.values())],
+                        key=lambda i: i.requested_time,
                     )
                 )
             ).watermark()
-            seen = list(done)
+            seen = list(completed)
         elif event == "request":
             pending.setdefault(writer, t(now))
         elif writer in pending:
-            done.append(Instant(pending.pop(writer), "commit", C, t(now)))
+            completed.append(Instant(pending.pop(writer), "commit", C, t(now)))
     final = timeline_of(
-        tuple(sorted([*done, *(Instant(at, "commit", I) for at in pending.values())], key=lambda i: i.requested_time))
+        tuple(
+            sorted([*completed, *(Instant(at, "commit", I) for at in pending.values())], key=lambda i: i.requested_time)
+        )
     )
 
     assert set(past_of(final, mark).completed) == set(seen)
-    assert set(final.completed_since(seen_on(final, mark))) == set(done) - set(seen)
+    assert set(final.completed_since(seen_on(final, mark))) == set(completed) - set(seen)
     committed = {one.requested_time for one in seen}
     assert {
         one.requested_time for one in final.instants if past_of(final, mark).is_committed(one.requested_time)

@@ -38,14 +38,14 @@ def test_it_is_small_whatever_the_timelines_length(monkeypatch: pytest.MonkeyPat
 
 def test_what_completed_below_those_known_by_name_was_not_seen() -> None:
     """It was neither complete nor pending at that moment: its writer put it on the timeline later."""
-    there = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
-    mark = Watermark.of(there)
+    commits = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
+    mark = Watermark.of(commits)
     late = done(15, 60)
 
-    seen = mark.find_completed([*there, late])
+    seen = mark.find_completed([*commits, late])
 
     assert seen is not None
-    assert [one for one in [*there, late] if not seen.saw(one)] == [late]
+    assert [one for one in [*commits, late] if not seen.saw(one)] == [late]
 
 
 def test_where_its_clock_lags_nobody_can_tell_it_from_the_others() -> None:
@@ -55,38 +55,38 @@ def test_where_its_clock_lags_nobody_can_tell_it_from_the_others() -> None:
 
 
 def test_what_left_the_timeline_is_looked_for_in_the_archive() -> None:
-    there = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
-    mark = Watermark.of(there)
-    archive = [done(5, 6), *there[:1], done(15, 70)]
+    commits = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
+    mark = Watermark.of(commits)
+    archive = [done(5, 6), *commits[:1], done(15, 70)]
 
-    seen = mark.find_completed(there[1:], lambda: archive)
+    seen = mark.find_completed(commits[1:], lambda: archive)
 
     assert seen is not None
     assert [one for one in archive if not seen.saw_archived(one)] == [done(15, 70)]
-    assert mark.find_completed(there[1:], list) is None
+    assert mark.find_completed(commits[1:], list) is None
 
 
 def test_the_archive_is_not_asked_where_the_timeline_tells() -> None:
-    there = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
+    commits = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
 
     def archived() -> list[Instant]:
         raise AssertionError
 
-    assert Watermark.of(there).find_completed(there, archived) is not None
-    assert Watermark.of(there[:3]).find_completed([], archived) is not None
+    assert Watermark.of(commits).find_completed(commits, archived) is not None
+    assert Watermark.of(commits[:3]).find_completed([], archived) is not None
 
 
 def test_a_savepoint_is_no_instant_of_its_commits_time() -> None:
     """It may be made, and deleted without a trace, at any time."""
-    there = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
+    commits = [done(n, n + 1) for n in (10, 20, 30, 40, 50)]
     saved = done(10, 55, "savepoint")
     pending = Instant(t(50), "savepoint", I)
-    mark = Watermark.of([*there, saved, pending])
+    mark = Watermark.of([*commits, saved, pending])
 
-    seen = mark.find_completed([*there, done(20, 90, "savepoint")])
+    seen = mark.find_completed([*commits, done(20, 90, "savepoint")])
 
     assert seen is not None
-    assert all(seen.saw(one) for one in [*there, saved])
+    assert all(seen.saw(one) for one in [*commits, saved])
     assert not seen.saw(done(20, 90, "savepoint"))
 
 
@@ -107,12 +107,12 @@ def test_what_completed_since_is_told_or_it_is_said_that_nobody_can_tell(seed: i
     clock, active, archived = 100, [], []
     pending: list[int] = []
     lags, loses = dice.random() < 0.5, dice.random() < 0.3
-    mark, before, kept, lost, lagged = Watermark(""), [], [], False, False
+    mark, before, archived_before, lost, lagged = Watermark(""), [], [], False, False
     look = dice.randrange(40)
     for step in range(60):
         clock += dice.randrange(1, 5)
         if step == look:
-            kept = list(archived)
+            archived_before = list(archived)
             mark = Watermark.of(sorted([*active, *(Instant(t(n), "commit", I) for n in pending)], key=_asked))
             before = list(active)
         event = dice.random()
@@ -138,11 +138,13 @@ def test_what_completed_since_is_told_or_it_is_said_that_nobody_can_tell(seed: i
     assert {one for one in active if seen.saw(one)} == {*active} & {*before}
     told = {one for one in archived if seen.saw_archived(one)}
     # One that completed last and was archived at once, before the moment, may count as new, which is safe.
-    assert all(one.visible_since > mark.completed_until for one in {*archived} & {*before, *kept} - told)
+    assert all(one.visible_since > mark.completed_until for one in {*archived} & {*before, *archived_before} - told)
     # One that completed since never counts as seen where the moment's timeline reached back as far.
-    assert not [one for one in told - {*before, *kept} if not lagged or one.requested_time >= mark.first_write]
+    assert not [
+        one for one in told - {*before, *archived_before} if not lagged or one.requested_time >= mark.first_write
+    ]
     past = timeline_of(tuple(sorted([*active, *(Instant(t(n), "commit", I) for n in pending)], key=_asked))).as_of(seen)
-    unseen = {*active, *archived} - {*before, *kept}
+    unseen = {*active, *archived} - {*before, *archived_before}
     assert lagged or not any(past.is_committed(one.requested_time) for one in unseen)
     assert all(past.is_committed(one.requested_time) for one in active if one in before)
 

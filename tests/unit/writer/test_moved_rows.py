@@ -59,38 +59,43 @@ def test_a_key_is_in_one_partition_afterwards(
         live, wins = (np.array([places[row][code][part] for row, code in pairs], np.bool_) for part in (0, 1))
         return PairState(live, live & wins, SINCE[codes])
 
-    found = resolve(keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves)
+    resolved = resolve(
+        keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves
+    )
 
-    meets, leaves = list(zip(found.rows, found.codes, strict=True)), list(zip(found.leaving, found.left, strict=True))
+    meets, leaves = (
+        list(zip(resolved.rows, resolved.codes, strict=True)),
+        list(zip(resolved.leaving, resolved.left, strict=True)),
+    )
     assert len({*meets}) == len(meets) and len({*leaves}) == len(leaves) and len({*asked}) == len(asked)
-    assert found.new.tolist() == sorted({*found.new.tolist()})
-    for row, (path, there, delete) in enumerate(rows):
-        at_home = {code for code in there if GROUPS[code].partition_path == path}
-        elsewhere = {*there} - at_home
+    assert resolved.new.tolist() == sorted({*resolved.new.tolist()})
+    for row, (path, key_places, delete) in enumerate(rows):
+        at_home = {code for code in key_places if GROUPS[code].partition_path == path}
+        elsewhere = {*key_places} - at_home
         met, left, looked_at = ({code for one, code in pairs if one == row} for pairs in (meets, leaves, asked))
         if delete:
-            assert (met, left, looked_at) == ({*there}, set(), set())
-            assert (row in found.new) == (not there)
+            assert (met, left, looked_at) == ({*key_places}, set(), set())
+            assert (row in resolved.new) == (not key_places)
             continue
-        assert looked_at == ({*there} if len(there) > 1 else elsewhere)
+        assert looked_at == ({*key_places} if len(key_places) > 1 else elsewhere)
         # Where all are gone, the row meets the delete in the newest place at home.
-        first = sorted((code for code in there if code in at_home), key=SINCE.__getitem__)[-1:]
-        live = {code for code in there if there[code][0] or code not in looked_at} or {*first}
-        if moves and any(there[code][1] for code in live & elsewhere):
-            assert (met, left, row in found.new) == (set(), set(), False)
+        first = sorted((code for code in key_places if code in at_home), key=SINCE.__getitem__)[-1:]
+        live = {code for code in key_places if key_places[code][0] or code not in looked_at} or {*first}
+        if moves and any(key_places[code][1] for code in live & elsewhere):
+            assert (met, left, row in resolved.new) == (set(), set(), False)
             continue
         assert left == (live & elsewhere if moves else set())
         assert met == live - left
-        assert (row in found.new) == (not met)
+        assert (row in resolved.new) == (not met)
         # What is added, or stays, is in one partition alone where rows move.
         assert not moves or {GROUPS[code].partition_path for code in met} <= {path}
 
 
 def test_rows_of_a_table_without_their_keys_are_all_new() -> None:
-    found = resolve(keyed(["p", "q"]), Tags((), np.full(2, -1, np.int32)), np.zeros(2, np.bool_), _never, moves=True)
+    resolved = resolve(keyed(["p", "q"]), Tags((), np.full(2, -1, np.int32)), np.zeros(2, np.bool_), _never, moves=True)
 
-    assert found.new.tolist() == [0, 1]
-    assert not len(found.rows) and not len(found.leaving)
+    assert resolved.new.tolist() == [0, 1]
+    assert not len(resolved.rows) and not len(resolved.leaving)
 
 
 def _never(rows: Positions, codes: np.ndarray) -> PairState:
@@ -130,10 +135,10 @@ def test_a_row_that_is_newer_where_it_was_wins() -> None:
     slices = Slices({GROUPS[0]: {"k0": 11, "k1": 20, "other": 99, "k2": None}, GROUPS[2]: {"k3": 41, "k0": 9}})
     look = slices.old_rows("ts").look(INCOMING, GROUPS)
 
-    found = look(np.array([0, 3, 1, 2, 0, 1]), np.array([0, 2, 0, 0, 2, 2], np.int32))
+    pair_state = look(np.array([0, 3, 1, 2, 0, 1]), np.array([0, 2, 0, 0, 2, 2], np.int32))
 
-    assert found.wins.tolist() == [True, True, False, False, False, False]
-    assert found.live.tolist() == [True, True, True, True, True, False]
+    assert pair_state.wins.tolist() == [True, True, False, False, False, False]
+    assert pair_state.live.tolist() == [True, True, True, True, True, False]
     assert sorted(slices.read) == [GROUPS[0], GROUPS[2]]
 
 
@@ -160,7 +165,7 @@ def test_a_tombstone_is_a_delete_with_the_values_of_its_row(flag: pa.Field) -> N
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), pa.field("ts", pa.int64()), flag])
     rows = pa.RecordBatch.from_arrays([pa.array(["a", "b"]), pa.array([1, 2]), pa.array([False, False])], schema=schema)
 
-    found = tombstones(rows)
+    delete_rows = tombstones(rows)
 
-    assert found.schema == schema
-    assert found.to_pydict() == {RECORD_KEY: ["a", "b"], "ts": [1, 2], IS_DELETED: [True, True]}
+    assert delete_rows.schema == schema
+    assert delete_rows.to_pydict() == {RECORD_KEY: ["a", "b"], "ts": [1, 2], IS_DELETED: [True, True]}

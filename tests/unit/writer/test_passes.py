@@ -44,14 +44,14 @@ def test_each_row_is_in_one_pass_with_all_rows_of_its_key(tmp_path: Path, nbytes
     for number, held in enumerate(passes([[one] for one in portions], [RECORD_KEY, "part"], nbytes)):
         count = number + 1
         assert sum(batch.nbytes for one in held for batch in one.batches) <= nbytes
-        for one in held:
-            assert all(batch.schema.names == [RECORD_KEY, "part"] for batch in one.batches)
-            whole = pa.Table.from_batches(one.portion.batches())
+        for piece in held:
+            assert all(batch.schema.names == [RECORD_KEY, "part"] for batch in piece.batches)
+            whole = pa.Table.from_batches(piece.portion.batches())
             assert whole.column_names == [RECORD_KEY, "part", "more"]
-            assert whole.column(RECORD_KEY) == pa.Table.from_batches(one.batches).column(RECORD_KEY)
+            assert whole.column(RECORD_KEY) == pa.Table.from_batches(piece.batches).column(RECORD_KEY)
             assert whole.column("part").to_pylist() == sorted(whole.column("part").to_pylist()), "in their order"
-            assert one.count == whole.num_rows
-            rows += one.count
+            assert piece.count == whole.num_rows
+            rows += piece.count
             assert all(seen.setdefault(key, number) == number for key in whole.column(RECORD_KEY).to_pylist())
 
     assert rows == 3 * (100 + 600 + 5 + 300)
@@ -60,12 +60,12 @@ def test_each_row_is_in_one_pass_with_all_rows_of_its_key(tmp_path: Path, nbytes
 
 def test_portions_of_one_unit_are_in_one_pass(tmp_path: Path) -> None:
     portions = spilled(tmp_path, 100, 100, 100, 100)
-    found = [
+    numbers_by_pass = [
         [one.portion.route.number for one in held]
         for held in passes([portions[:3], portions[3:]], [RECORD_KEY], 12_000)
     ]
 
-    assert found == [[0, 1, 2], [3]]
+    assert numbers_by_pass == [[0, 1, 2], [3]]
 
 
 def test_rows_are_cut_by_their_codes_in_the_order_in_which_they_came() -> None:

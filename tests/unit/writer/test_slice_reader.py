@@ -21,13 +21,15 @@ CONFIG = TableConfig.new(
 
 def test_row_groups_between_whose_bounds_no_wanted_key_lies_are_not_read(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path / "t"))
-    one = Slice(storage, SCHEMA)
-    one.add_base([{"id": f"{n:03}", "text": "x" * 300} for n in range(300)], row_group_bytes=1)
-    one.add_log(Rows([{"id": "900", "text": "y"}]))
+    written_slice = Slice(storage, SCHEMA)
+    written_slice.add_base([{"id": f"{n:03}", "text": "x" * 300} for n in range(300)], row_group_bytes=1)
+    written_slice.add_log(Rows([{"id": "900", "text": "y"}]))
     spills = local_spills(open_storage(str(tmp_path / "spills"), durable=False))
     reader = SliceReader(storage, CONFIG, SCHEMA, lambda time: True, 1 << 20, spills)
 
-    found = reader.read(one.file_slice, pa.schema([pa.field(RECORD_KEY, pa.string())]), pa.array(["150", "155", "900"]))
+    found = reader.read(
+        written_slice.file_slice, pa.schema([pa.field(RECORD_KEY, pa.string())]), pa.array(["150", "155", "900"])
+    )
 
     keys = {key for batch in found for key in batch.column(0).to_pylist()}
     assert keys == {f"{n:03}" for n in range(100, 200)} | {"900"}
