@@ -43,6 +43,7 @@ from support.places import files_below
 from support.recorded.recorded_metadata import MADE, unpack
 from support.rules.ends import assert_whole
 from support.rules.health import of_metadata
+from support.seams import patch_seam
 
 FOLDER = ".hoodie/metadata"
 QUIET = replace(IMPATIENT, upkeep=OFF)
@@ -322,6 +323,31 @@ def test_a_dry_run_says_what_a_compaction_would_merge(tmp_path: Path) -> None:
     assert (foretold.file_groups, foretold.log_files) == (compaction.file_groups, compaction.log_files) == (1, 4)
     assert foretold.bytes_read == compaction.bytes_read
     assert "1 file group merged, 4 log files read" in str(compaction)
+
+
+def test_bodies_that_a_decision_cannot_hold_wait_in_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a compaction and a clean grow with the files that they name."""
+    table_with_logs(tmp_path)
+    upkept(tmp_path)
+    for key in range(20):
+        upsert(tmp_path, key % 4)
+    patch_seam(monkeypatch, "bytes of base files that a decision holds", 0)
+    patch_seam(monkeypatch, "most bytes of a file that a decision holds", 0)
+    patch_seam(monkeypatch, "bytes of all files that a decision holds", 0)
+
+    compaction = upkept(tmp_path)
+
+    timeline = slices_of(tmp_path).timeline
+    assert not timeline.pending
+    assert [each.action for each in timeline.completed if each.requested_time >= compaction.instant] == [
+        "commit",
+        "clean",
+    ]
+    assert [path for path in files_below(tmp_path) if "/first/" in path] == []
+    assert of_metadata(tmp_path) == []
+    assert_whole(tmp_path)
 
 
 def test_instants_of_a_metadata_table_that_pyhudi_built_move_into_its_archive(tmp_path: Path) -> None:

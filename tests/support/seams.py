@@ -401,6 +401,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     ),
     "pause between two looks at a decision": "operations.transaction.decide:_POLL_S",
     "bytes of base files that a decision holds": "operations.services.metadata.compaction:MOST_HELD",
+    "bytes of all files that a decision holds": "timeline.writers.first_steps:MOST_TO_MAKE",
     "age at which a torn decision is dead": (
         "operations.transaction.decide:HALF_MADE_S",
         "timeline.writers.decisions:HALF_MADE_S",

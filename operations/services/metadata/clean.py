@@ -16,7 +16,9 @@ from ....table.files.file_group import FileGroup, FileSlice
 from ....table.table import Table
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
-from ....timeline.writers.first_steps import DeleteFile, FirstSteps, MakeFile, Step
+from ....timeline.writers.first_steps import DeleteFile, FirstSteps, MakeFile, PublishFile, Step
+from ....timeline.writers.owner import Claim
+from ...following.before_completion import file_step
 from ...service_settings import KEEP_LATEST_COMMITS, CleanSettings
 from ...transaction.commit_path import time_after
 from ...transaction.without_instant import MetadataSteps, take_metadata_steps
@@ -51,6 +53,7 @@ def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | Non
     Raises what `decide` raises.
     """
     decided_plans: list[MetadataClean] = []
+    folders_aside: list[str] = []
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
         """Return the steps of a clean for a timeline, and keep its plan; None if there is nothing to clean."""
@@ -60,9 +63,15 @@ def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | Non
         if slices is None or plan is None:
             return None
         decided_plans.append(plan)
-        return _steps(table, slices, plan)
+        clean_steps = _steps(table, slices, plan)
+        if any(isinstance(step, PublishFile) for step in clean_steps.first.steps):
+            folders_aside.append(Claim(table.storage, clean_steps.instant.requested_time).folder)
+        return clean_steps
 
     take_metadata_steps(table, steps)
+    # Each round has a time of its own, and so a working folder of its own.
+    for folder in folders_aside:
+        table.storage.delete_folder(folder)
     for plan in decided_plans:
         logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
         return plan
@@ -123,21 +132,22 @@ def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> Metadat
     """Return the steps that delete the files, and make all files of the clean's instant.
 
     `plan` has the files to delete. The instant is one of the metadata table of `table`, later than all instants on both
-    timelines, which `slices` has.
+    timelines, which `slices` has. Both bodies name every file to delete, so a large body waits in the working folder
+    of the instant. If it is lost, the instant is taken back, and a later clean deletes the files that are left.
     """
-    files = slices.timeline.files
+    storage, files = table.storage, slices.timeline.files
     time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")
     completion_time = time_after(table, slices.metadata.of_table, time)
     instant = Instant(time, _ACTION, State.REQUESTED)
     last_time = max((each.requested_time for each in slices.timeline.completed), default="")
+    requested_body = files.codec.encode(_requested_body(table, plan, last_time))
+    completed_body = files.codec.encode(_completed_body(plan, time, last_time))
+    completed_path = files.path(files.layout.completed(instant, completion_time))
     steps: list[Step] = [
-        MakeFile(files.path(instant), files.codec.encode(_requested_body(table, plan, last_time))),
+        file_step(storage, time, files.path(instant), requested_body, other_files=1),
         MakeFile(files.path(instant.at(State.INFLIGHT)), b""),
         *map(DeleteFile, plan.paths),
-        MakeFile(
-            files.path(files.layout.completed(instant, completion_time)),
-            files.codec.encode(_completed_body(plan, time, last_time)),
-        ),
+        file_step(storage, time, completed_path, completed_body, other_files=1),
     ]
     return MetadataSteps(instant, FirstSteps(tuple(steps)))
 

@@ -31,7 +31,7 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.first_steps import MOST_TO_MAKE, DeleteFile, FirstSteps, MakeFile, Step
 from ....timeline.writers.long_work import LongWork
 from ....timeline.writers.owner import Claim
-from ...following.before_completion import set_aside
+from ...following.before_completion import file_step, set_aside
 from ...following.damage import damage_of
 from ...transaction.commit_path import time_after
 from ...transaction.decide import settle
@@ -223,7 +223,7 @@ class _Compaction:
         with LongWork(storage, self.time):
             bases = self._bases()
             decided = take_metadata_steps(self.table, lambda timeline: self._steps(timeline, bases))
-        # Base files that the decision did not hold itself waited in this folder.
+        # Files that the decision did not hold itself waited in this folder.
         storage.delete_folder(Claim(storage, self.time).folder)
         if decided is None:
             return None
@@ -297,18 +297,21 @@ class _Compaction:
         now = self.slices.timeline.reload()
         if set(config.metadata_partitions) != set(self.slices.metadata.names) or not self._still_holds(timeline, now):
             return None
-        files = now.files
+        storage, files = self.table.storage, now.files
         completion_time = time_after(self.table, timeline, now.greatest_time() or "")
         body = files.codec.encode(body_of(bases))
         steps: list[Step] = [DeleteFile(path) for path in self._left_files()]
         # Readers see the base files only once the instant is complete, which comes last: a lost file does no harm.
         steps += [base.step for base in bases]
+        # The plan names every log file, and the body every base file.
         if self.planned is None:
-            steps.append(MakeFile(files.path(self.instant), files.codec.encode(plan_of(self.merged))))
+            plan = files.codec.encode(plan_of(self.merged))
+            steps.append(file_step(storage, self.time, files.path(self.instant), plan))
         inflight = files.path(self.instant.at(State.INFLIGHT))
-        if self.planned is None or not self.table.storage.exists(inflight):
+        if self.planned is None or not storage.exists(inflight):
             steps.append(MakeFile(inflight, b""))
-        steps.append(MakeFile(files.path(files.layout.completed(self.instant, completion_time)), body))
+        completed_path = files.path(files.layout.completed(self.instant, completion_time))
+        steps.append(file_step(storage, self.time, completed_path, body))
         return MetadataSteps(self.instant, FirstSteps(tuple(steps)))
 
     def _still_holds(self, timeline: Timeline, now: Timeline) -> bool:
