@@ -95,7 +95,8 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
         commits = max(settings.commits, 1)
         earliest = writes[len(writes) - commits] if len(writes) > commits else None
     else:
-        earliest_time = format_time(now_ms - settings.hours * _HOUR_MS, zone)
+        # The calendar does not reach back as far as a user may go, and no write is older than 1970.
+        earliest_time = format_time(max(now_ms - settings.hours * _HOUR_MS, 0), zone)
         earliest = next((instant for instant in writes if instant.requested_time >= earliest_time), None)
     # A write at work may merge the slices that it saw when it began.
     first_at_work = first_pending(timeline)

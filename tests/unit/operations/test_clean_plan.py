@@ -71,7 +71,9 @@ def test_a_pending_clustering_holds_the_earliest_commit_back(action: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("hours", "expected"), [(24, "01"), (9, "03"), (8, "07"), (5, "07"), (4, ""), (0, "")], ids=str
+    ("hours", "expected"),
+    [(2_147_483_647, "01"), (24, "01"), (9, "03"), (8, "07"), (5, "07"), (4, ""), (0, "")],
+    ids=str,
 )
 def test_hours_are_counted_back_from_now(hours: int, expected: str) -> None:
     by_hours = CleanSettings(policy=KEEP_LATEST_BY_HOURS, hours=hours)
