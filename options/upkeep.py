@@ -220,7 +220,9 @@ class UpkeepOptions(OptionPart):
                 f"Leave {_OF_COLUMNS} out, or give {_OF_PARTITIONS} false.",
             )
         names = {FILES: True, COLUMN_STATS: with_columns, PARTITION_STATS: with_partitions}
-        return settings_of(IndexSettings, self, names=tuple(name for name, is_built in names.items() if is_built))
+        built_names = tuple(name for name, is_built in names.items() if is_built)
+        # As in Apache Hudi, columns may be named where no bounds are built.
+        return settings_of(IndexSettings, self, names=built_names, columns=self.index_columns if with_columns else None)
 
     def upkeep(self) -> Upkeep:
         """Return how the table is kept small.

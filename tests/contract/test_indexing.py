@@ -500,6 +500,13 @@ def test_a_write_builds_what_its_options_ask_for_and_later_writes_keep_it(tmp_pa
     check(path, 1, 2, 3, 4, 5, names=(FILES,))
 
 
+def test_a_write_may_name_columns_beside_an_index_without_columns(tmp_path: Path) -> None:
+    options = {"enable": "true", "index__column__stats__enable": "false", "index__column__stats__column__list": "value"}
+    arrow_write(tmp_path, 1, **{f"metadata__{name}": text for name, text in options.items()})
+
+    check(tmp_path, 1, names=(FILES,))
+
+
 @pytest.mark.parametrize("version", [6, 9])
 def test_any_partition_of_the_metadata_table_can_be_dropped(tmp_path: Path, version: int) -> None:
     path = tmp_path / "t"
