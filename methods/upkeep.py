@@ -189,8 +189,8 @@ class UpkeepMethods(TableMethods[Frame]):
         Raises:
             ConcurrentWriteError: A pending write's writer lives, or may live; only files of ``accept_loss`` can be
                 given up meanwhile.
-            InvalidOptionError: A file is not a damaged log file of a newest file slice, or no repair has moved files at
-                that time.
+            InvalidOptionError: A file is not a damaged log file of a newest file slice, or ``accept_loss`` names none;
+                or no repair has moved files at that time.
             OptionConflictError: The call has two of ``accept_loss``, ``undo`` and ``file_times``.
             UnsupportedTableError: A pending compaction or clustering contains a file group of the files; or the store
                 takes no times of files, as object stores.

@@ -352,6 +352,14 @@ def test_a_repair_refuses_what_is_not_damaged(tmp_path: Path) -> None:
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_repair_that_gives_up_no_file_is_refused(tmp_path: Path, dry_run: bool) -> None:
+    write(tmp_path, rows(1, value=0), table=TABLE)
+
+    with pytest.raises(InvalidOptionError, match="leave accept_loss out"):
+        mend(tmp_path, dry_run=dry_run)
+
+
 def test_a_log_file_of_another_writer_may_be_longer_and_may_repeat_a_torn_block(tmp_path: Path) -> None:
     table = Path(unpack("v9_mor_torn", tmp_path))
     expected = content_of(table)

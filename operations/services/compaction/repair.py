@@ -145,10 +145,15 @@ class _Examiner:
 def repair(storage: Storage, accept_loss: Sequence[str], means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Give up the unreadable blocks of damaged log files, and write the next slice of each of their file groups.
 
-    `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` if one of them is not damaged,
-    or no log file of a newest slice, and `CorruptFileError` for damage in other files.
+    `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` if it names none, or if one of
+    them is not damaged, or no log file of a newest slice, and `CorruptFileError` for damage in other files.
     """
     began = time.monotonic()
+    if not accept_loss:
+        raise InvalidOptionError(
+            f"The accept_loss of a repair of the table {storage.path} names no file.",
+            "Name the files, or leave accept_loss out.",
+        )
     table = open_merge_on_read(storage, means)
     timeline = table.timeline()
     if not dry_run:
