@@ -94,7 +94,10 @@ class PendingClean:
         """Return the path; raise `CorruptInstantError` if it is no data file of the partition."""
         if path is None or split(path)[0] != partition or parse_data_file(path) is None:
             folder_in_words = f"the partition {partition!r}" if partition else "the table's root"
-            raise self._corrupt_plan(f"names {uri!r}, which is no data file of this table in {folder_in_words}")
+            raise self._corrupt_plan(
+                f"names {uri!r}, which is no data file of this table in {folder_in_words}",
+                other_root=_root_in(uri, partition) if path is None else "",
+            )
         return path
 
     def _sizes(self, paths_by_partition: Mapping[str, list[str]]) -> dict[str, int]:
@@ -123,12 +126,21 @@ class PendingClean:
                     )
         return {info.path: info.size for listing in listings.values() for info in listing}
 
-    def _corrupt_plan(self, what: str) -> CorruptInstantError:
-        """Return the error for a plan that must not be carried out, with the reason `what`."""
+    def _corrupt_plan(self, what: str, *, other_root: str = "") -> CorruptInstantError:
+        """Return the error for a plan that must not be carried out, with the reason `what`.
+
+        `other_root` is the root of the table whose files the plan names: perhaps another path to this table, such as a
+        link or another mount; empty if the plan names files of this table's path, or none of a table.
+        """
+        by_other_path = (
+            f"If {other_root} is another path to this table, clean the table at that path. Otherwise find"
+            if other_root
+            else "Find"
+        )
         return CorruptInstantError(
             f"The pending clean {self.instant.requested_time} of the table {self.timeline.storage.path} {what}. "
             "Nothing was deleted.",
-            "Find out which process made the plan; if none is at work on it, remove the files "
+            f"{by_other_path} out which process made the plan; if none is at work on it, remove the files "
             f"{self.instant.requested_time}.clean.* from the timeline folder, and clean again.",
         )
 
@@ -137,6 +149,12 @@ def path_inside(storage: Storage, uri: str) -> str | None:
     """Return the path of a URI below the table's root, for any spelling of its scheme; None if it is outside."""
     root, path = _comparable_uri(storage.uri("")).rstrip("/"), _comparable_uri(uri)
     return path[len(root) + 1 :] if path.startswith(f"{root}/") else None
+
+
+def _root_in(uri: str, partition: str) -> str:
+    """Return the root of the table in which a URI is that of a data file in a partition; empty if it is none there."""
+    path = join(partition, split(uri)[1])
+    return "" if parse_data_file(path) is None or not uri.endswith(f"/{path}") else uri.removesuffix(f"/{path}")
 
 
 def _comparable_uri(uri: str) -> str:

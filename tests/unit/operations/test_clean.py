@@ -295,6 +295,20 @@ def test_a_plan_that_names_no_data_file_of_this_table_is_refused(table: Path, na
     assert files_below(table) == before
 
 
+def test_a_plan_of_another_path_is_carried_out_by_that_path_alone(table: Path) -> None:
+    """Nothing proves that both paths lead to one table, so the error leaves that to the user."""
+    link = table.with_name("link")
+    link.symlink_to(table)
+    old = slices(table, times(table)[0])
+    instant = request(link, *old)
+    with pytest.raises(CorruptInstantError, match=f"If file://{link} is another path to this table, clean the table"):
+        run_clean(table, CleanSettings())
+
+    assert data_files(table).issuperset(old)
+    assert run_clean(link, CleanSettings()).instant == instant.requested_time
+    assert not data_files(table).intersection(old)
+
+
 def test_a_plan_that_names_a_slice_of_the_table_is_refused(table: Path) -> None:
     newest = slices(table, times(table)[-1])[0]
     request(table, newest)
