@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 
+from ...errors import CorruptFileError
 from ...storage.base import Storage, join, split
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from .. import formats
 from .heartbeat import HeartbeatThread
 from .owner import ROOT, Owner, is_dead, parse_owner
 from .patience import Patience, Waited
+from .seals import KEPT_S
 
 FOLDER = join(ROOT, "tickets")
 _FIRST_POLL_S = 0.01
@@ -54,15 +56,26 @@ class Ticket:
         return join(FOLDER, self.name)
 
     def touch(self) -> None:
-        """Write the ticket, which also makes its time that of its writer's last sign of life."""
-        places = self.places
+        """Write the ticket, which also makes its time that of its writer's last sign of life.
+
+        If the places are more than a reader takes, the ticket names whole partitions, or else the whole table.
+        """
+        content = self._content(self.places)
+        if len(content) > MOST_OF_A_NOTE and self.places is not None:
+            content = self._content(dict.fromkeys(self.places))
+        if len(content) > MOST_OF_A_NOTE:
+            content = self._content(None)
+        self.storage.write(self.path, content, durable=False)
+
+    def _content(self, places: Places | None) -> bytes:
+        """Return the content of the ticket's file with some places."""
         places_as_lists = (
             None
             if places is None
             else {path: None if buckets is None else sorted(buckets) for path, buckets in places.items()}
         )
-        content = formats.numbered({"owner": asdict(self.owner), "places": places_as_lists}, formats.TICKET)
-        self.storage.write(self.path, json.dumps(content).encode(), durable=False)
+        fields = {"owner": asdict(self.owner), "places": places_as_lists}
+        return json.dumps(formats.numbered(fields, formats.TICKET)).encode()
 
     def meets(self, other_ticket: Ticket) -> bool:
         """Return whether both tickets name the same place, so that their writes rewrite the same data.
@@ -161,15 +174,23 @@ def remove_dead(storage: Storage, patience: Patience) -> None:
     """Delete the tickets of dead writers, which stay if no younger write of the same data comes."""
     now = storage.file_time()
     for info in storage.list(FOLDER, strict=False):
+        silent_s = now - info.modified
         # A ticket that was touched of late needs no read.
-        is_silent = now - info.modified > patience.heartbeat_tolerance_s
-        ticket = _read_ticket(storage, split(info.path)[1]) if is_silent else None
-        if ticket is not None and is_dead(storage, info.path, info.modified, ticket.owner, patience, now):
-            storage.delete(ticket.path, durable=False)
+        if silent_s <= patience.heartbeat_tolerance_s:
+            continue
+        ticket = _read_ticket(storage, split(info.path)[1])
+        # Without a usable ticket there is no owner to judge, but a living writer would have touched its file.
+        is_over = (
+            silent_s > KEPT_S
+            if ticket is None
+            else is_dead(storage, info.path, info.modified, ticket.owner, patience, now)
+        )
+        if is_over:
+            storage.delete(info.path, durable=False)
 
 
 def _read_ticket(storage: Storage, name: str) -> Ticket | None:
-    """Return the ticket in the file ``name``; None if it was given back, is damaged, or is of a later release.
+    """Return the ticket in the file ``name``; None if it was given back, is damaged, too large, or of a later release.
 
     A ticket names the places that a write will change: partitions, and buckets in them. None in place of the partitions
     means the whole table, None in place of the buckets a whole partition.
@@ -186,5 +207,5 @@ def _read_ticket(storage: Storage, name: str) -> Ticket | None:
             else {path: None if buckets is None else frozenset(buckets) for path, buckets in buckets_by_path.items()}
         )
         return Ticket(storage, name, parse_owner(json.dumps(content["owner"]).encode()), places)
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 from pyhudi.storage import Storage
+from pyhudi.storage.bounds import MOST_OF_A_NOTE
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.writers.owner import Owner
 from pyhudi.timeline.writers.patience import Patience
+from pyhudi.timeline.writers.seals import KEPT_S
 from pyhudi.timeline.writers.tickets import Places, Ticket, age_of, held, remove_dead, wait_for_older
 from support.seams import patch_seam
 
@@ -87,11 +89,41 @@ def test_the_ticket_of_a_dead_write_keeps_no_write_waiting(storage: Storage) -> 
     assert not storage.exists(dead.path)
 
 
-def test_what_is_no_ticket_is_passed_over(storage: Storage) -> None:
-    storage.write(ticket(storage, "1", A0).path, b"{}")
-    storage.write(ticket(storage, "2", A0).path, b'{"format": 99}')
+NO_TICKETS = [b"{}", b'{"format": 99}', b" " * (MOST_OF_A_NOTE + 1)]
 
-    assert wait_for_older(ticket(storage, "3", A0), Patience(), 60).met == ()
+
+def test_what_is_no_ticket_is_passed_over(storage: Storage) -> None:
+    for name, content in enumerate(NO_TICKETS):
+        storage.write(ticket(storage, str(name), A0).path, content)
+
+    assert wait_for_older(ticket(storage, "9", A0), Patience(), 60).met == ()
+
+
+@pytest.mark.parametrize("content", NO_TICKETS)
+def test_what_is_no_ticket_is_removed_after_a_day(storage: Storage, content: bytes) -> None:
+    path = ticket(storage, "1", A0).path
+    storage.write(path, content)
+    storage.set_modified(path, storage.now() - KEPT_S + 60)
+    remove_dead(storage, PATIENT)
+    assert storage.exists(path), "its writer may live"
+
+    storage.set_modified(path, storage.now() - KEPT_S - 60)
+    remove_dead(storage, PATIENT)
+
+    assert not storage.exists(path)
+
+
+@pytest.mark.parametrize(("partitions", "elsewhere_waits"), [(1_500, False), (4_000, True)])
+def test_a_write_of_many_places_keeps_others_waiting(storage: Storage, partitions: int, elsewhere_waits: bool) -> None:
+    """Its ticket names whole partitions, or the whole table, so that its file is not too large to read."""
+    buckets = frozenset(map(str, range(8)))
+    ticket(storage, "1", {f"region=eu/day={number:05}": buckets for number in range(partitions)}).touch()
+
+    def waits(places: Places) -> bool:
+        return wait_for_older(ticket(storage, "2", places), Patience(), 0.02).met == ("1",)
+
+    assert waits({"region=eu/day=00000": frozenset({"7"})})
+    assert waits({"region=us": None}) == elsewhere_waits
 
 
 def test_a_commit_has_the_age_of_the_ticket_that_its_write_holds(storage: Storage) -> None:
