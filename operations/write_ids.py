@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +24,14 @@ from ..timeline.metadata.codec import WRITE_ID, Codec, InstantBody
 from ..timeline.writers.owner import WRITE_IDS
 
 NOTE = WRITE_IDS
-# Prefix of ids that no user gave.
+# Prefix of ids that no user gave; a UUID follows.
 GENERATED_ID = "auto-"
-# Prefix of the ids of micro-batches; the query's id and the batch's number follow.
+# Prefix of the ids of micro-batches; the query's id, which is a UUID, and the batch's number follow.
 STREAM_ID = "stream:"
+# A user may give any text as an id, also with these prefixes, so that only the whole form tells whose an id is.
+_UUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_GENERATED = re.compile(f"{GENERATED_ID}{_UUID}")
+_OF_BATCH = re.compile(f"{STREAM_ID}({_UUID}):([0-9]+)")
 
 logger = logging.getLogger("pyhudi")
 
@@ -36,11 +41,15 @@ def generated_id() -> str:
     return f"{GENERATED_ID}{uuid.uuid4()}"
 
 
+def is_generated(write_id: str) -> bool:
+    """Return whether pyhudi made an id up, so that no caller gives it again and no write is its replay."""
+    return _GENERATED.fullmatch(write_id) is not None
+
+
 def batch_of(write_id: str) -> tuple[str, int] | None:
     """Return the query and the number of the micro-batch with a write id; None for the id of another write."""
-    query_id, _, number = write_id.removeprefix(STREAM_ID).rpartition(":")
-    is_batch = write_id.startswith(STREAM_ID) and number.isdecimal()
-    return (query_id, int(number)) if is_batch else None
+    match = _OF_BATCH.fullmatch(write_id)
+    return (match[1], int(match[2])) if match else None
 
 
 def greatest_batch(ids: Mapping[str, str], query_id: str) -> tuple[int, str] | None:
@@ -62,7 +71,7 @@ class NotedIds:
 
 def archived_write(table: Table, write_id: str) -> Instant | None:
     """Return the newest archived write with an id; None without one, and for a generated id, which the note lacks."""
-    if write_id.startswith(GENERATED_ID):
+    if is_generated(write_id):
         return None
     time = archived_ids(table).get(write_id)
     return None if time is None else table.archive.write_at(time)
@@ -102,7 +111,7 @@ def _with_new_files(table: Table, names: frozenset[str], noted: NotedIds) -> Not
     codec = table.instants.codec
     for instant, body in table.archive.bodies_in(sorted(names - noted.files)):
         write_id = _noted_id(codec, instant, body)
-        if write_id and not write_id.startswith(GENERATED_ID):
+        if write_id and not is_generated(write_id):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
     return NotedIds(names, without_old_batches(ids))
 

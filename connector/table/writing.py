@@ -16,7 +16,7 @@ from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target, find_target
 from ...operations.result import NO_PAST, CommitResult, PastAttempts, find_write
 from ...operations.write.turns import Turn
-from ...operations.write_ids import GENERATED_ID, generated_id
+from ...operations.write_ids import generated_id, is_generated
 from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
 from ...storage import Storage
@@ -113,7 +113,7 @@ class _Write:
         if commit_result is not None:
             return commit_result
         # Only a write with the user's own id can have completed in an earlier call.
-        may_be_complete = not write_id.startswith(GENERATED_ID) and target.exists
+        may_be_complete = not is_generated(write_id) and target.exists
         last_time_before = target.table.timeline().greatest_time() if may_be_complete else None
         batch_keys = BatchKeys.of(target, request.write)
         self._by_spark(request, target, past, batch_keys)

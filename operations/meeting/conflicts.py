@@ -27,7 +27,7 @@ from ...timeline.metadata.models import CommitMetadata
 from ...timeline.rescales import pending_rescales, rescaling
 from ...timeline.timeline import Timeline
 from ..read_rows import ReadRows
-from ..write_ids import GENERATED_ID
+from ..write_ids import is_generated
 from .concurrency import (
     CLEAN,
     CLUSTERING,
@@ -182,7 +182,7 @@ def check_before_merge(work: Transaction, timeline: Timeline) -> InstantsSincePl
     since_plan = InstantsSincePlan.of_unread(work, timeline)
     _check_restore(since_plan)
     # No replay can have an id that this write generated.
-    for instant in () if work.write_id.startswith(GENERATED_ID) else since_plan.writes:
+    for instant in () if is_generated(work.write_id) else since_plan.writes:
         _check_replay(work, instant, since_plan.read(instant))
     return since_plan
 

@@ -22,7 +22,7 @@ from ..meeting.transaction import Transaction
 from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.followers import bounded_columns
-from ..write_ids import GENERATED_ID, generated_id
+from ..write_ids import generated_id, is_generated
 from .columns import check_deciding_columns, check_log_orders
 from .operation import DELETE, REPLACING
 from .pinned import pin
@@ -130,7 +130,7 @@ def _plan_once(request: WriteRequest, storage: Storage) -> tuple[WritePlan, Seen
     rows = plan_rows(request, target, columns, numbers)
     replays = None
     # No caller gives a generated id again, so no earlier write has it.
-    if request.write_id and not request.write_id.startswith(GENERATED_ID):
+    if request.write_id and not is_generated(request.write_id):
         completed = find_write(table, timeline, request.write_id)
         replays = None if completed is None else completed.instant
     # For a micro-batch, its first task judges the pending instants, because only tasks know the query.

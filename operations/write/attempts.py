@@ -37,7 +37,7 @@ from ..planning.table_properties import properties_to_write
 from ..result import ATTEMPTS, MET, CommitResult, find_write, result_of
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
-from ..write_ids import GENERATED_ID
+from ..write_ids import is_generated
 from .instant import begun
 from .spilled_rows import SpilledRows, opened_spills
 from .waits import wait_for_rescale, wait_for_restore
@@ -336,7 +336,7 @@ class Attempts:
     def _committed_replay(self) -> Committed | None:
         """Return the completed write if another run of it, with the same write id, completed; None without one."""
         table, batch, write_id = self.first.table, self.first.settings.batch, self.first.transaction.write_id
-        if write_id.startswith(GENERATED_ID):
+        if is_generated(write_id):
             # No other run can have an id that this write generated.
             return None
         seen = SeenTable.now(table)

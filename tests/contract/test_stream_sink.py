@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, StorageError
@@ -451,7 +452,7 @@ def test_of_many_queries_each_is_found(tmp_path: Path, kind: str, monkeypatch: p
     """The newest write names some of them, and the others are found by the ids of active and archived writes."""
     named = 12
     patch_seam(monkeypatch, "most queries that a write names", named)
-    queries = [query(tmp_path, kind, query_id=f"q{at}", identifier=f"i{at}") for at in range(named + 6)]
+    queries = [query(tmp_path, kind, query_id=str(UUID(int=at)), identifier=f"i{at}") for at in range(named + 6)]
     for at, item in enumerate(queries):
         item.run(0, rows(at, value=0))
         item.run(1, rows(at, value=1, ts=1))
@@ -465,12 +466,13 @@ def test_of_many_queries_each_is_found(tmp_path: Path, kind: str, monkeypatch: p
 
 
 def test_the_note_of_ids_has_the_greatest_batch_of_a_query_alone(tmp_path: Path) -> None:
-    ids = {"mine": "1", **{f"stream:q{one}:{number}": str(number) for one in (1, 2) for number in range(10_000)}}
+    first, second = str(UUID(int=1)), str(UUID(int=2))
+    batches = {f"stream:{query_id}:{number}": str(number) for query_id in (first, second) for number in range(10_000)}
 
-    newest_ids = without_old_batches(ids)
+    newest_ids = without_old_batches({"mine": "1", **batches})
 
-    assert newest_ids == {"mine": "1", "stream:q1:9999": "9999", "stream:q2:9999": "9999"}
-    assert greatest_batch(newest_ids, "q2") == (9999, "9999")
+    assert newest_ids == {"mine": "1", f"stream:{first}:9999": "9999", f"stream:{second}:9999": "9999"}
+    assert greatest_batch(newest_ids, second) == (9999, "9999")
     assert len(json.dumps(newest_ids)) < 2 * 1024
 
 

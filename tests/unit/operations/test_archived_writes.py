@@ -107,6 +107,18 @@ def test_an_id_is_found_wherever_its_write_is(table: Path) -> None:
     assert ("again",) not in rows_of(table, "id")
 
 
+def test_an_id_of_a_user_may_begin_like_one_of_pyhudi(table: Path) -> None:
+    ids = ["auto-nightly", "stream:orders:1", "stream:orders:2"]
+    instant_times = [write(table, rows("a", write_id, value=1), write_id=write_id).instant for write_id in ids]
+
+    replays = [write(table, rows("a", write_id, value=2), write_id=write_id) for write_id in ids]
+    move(written(table, 4, first=6))
+
+    assert [replay.instant for replay in replays] == instant_times
+    assert [found(table, write_id) for write_id in ids] == instant_times
+    assert {*ids} <= {*json.loads((table / NOTE).read_text())["ids"]}
+
+
 def test_ids_that_were_made_up_are_not_noted(table: Path) -> None:
     write(table, rows("x", "x", value=1))
     move(written(table, 3, first=6))
