@@ -57,6 +57,8 @@ class Tagged:
         figures: Figures of the lookup; None without a lookup.
         known_partitions: The partitions that have their metafile already.
         gone: The file groups in partitions that the write does not replace, each with the keys to delete there.
+        replaced: The partitions that an overwrite replaces under an index of the whole table, also those whose rows
+            are all deletes and so have no job.
     """
 
     jobs: tuple[tuple[FileGroupWrite, GroupRows], ...]
@@ -64,6 +66,7 @@ class Tagged:
     figures: LookupFigures | None
     known_partitions: set[str]
     gone: tuple[tuple[FileGroupWrite, GroupRows], ...] = ()
+    replaced: frozenset[str] = frozenset()
 
 
 def tag_rows(
@@ -98,10 +101,11 @@ def tag_rows(
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
     if plan.keeps_keys_unique:
-        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known_keys), frozenset(rows.counts))
+        replaced = frozenset(rows.counts)
+        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known_keys), replaced)
         deletes_elsewhere = copies.groups_with_copies(spilled, seen)
         partitions = {job.group.partition_path for job, _ in deletes_elsewhere}
-        return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(deletes_elsewhere))
+        return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(deletes_elsewhere), replaced)
     paths = {job.group.partition_path for job, _ in jobs}
     with_metafile = {path for path in paths if view is not None and view.is_partition(path)}
     return Tagged(tuple(jobs), nowhere, figures, with_metafile)

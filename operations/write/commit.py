@@ -226,7 +226,7 @@ def _merge_and_complete(
             # The file groups of rows were checked for this when the rows found them.
             check_new_properties(plan, seen)
         touched_partitions = {file.group.partition_path for file in written}.union(
-            *(result.partitions for result in results)
+            merged.replaced, *(result.partitions for result in results)
         )
         # The write has no rows in the partitions of these file groups, so these do not count as touched.
         written += merged.gone

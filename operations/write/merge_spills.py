@@ -131,12 +131,14 @@ class Merged:
         nowhere: Counts of rows that belong to no file group, because the lookup did not find their keys.
         figures: Figures of the lookup; None without a lookup.
         gone: The results for file groups of other partitions, from which the write deleted the keys of its rows.
+        replaced: The partitions that the write replaces, as in `Tagged`.
     """
 
     written: tuple[WrittenFile, ...] = ()
     nowhere: MergeCounts = field(default_factory=MergeCounts)
     figures: LookupFigures | None = None
     gone: tuple[WrittenFile, ...] = ()
+    replaced: frozenset[str] = frozenset()
 
 
 def merge_spills(
@@ -200,6 +202,7 @@ class _CommitMerge:
             tagged.nowhere,
             tagged.figures,
             tuple(file for file in written if file.group in groups_of_deletes),
+            tagged.replaced,
         )
 
     def _write(

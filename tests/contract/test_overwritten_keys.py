@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, DuplicateKeyError
 from pyhudi.operations.planning.request import TableSettings
@@ -22,6 +23,10 @@ TABLES = {
 }
 MADE = pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
 MOVES = write_settings(APART, overwrite_moves_keys=True)
+
+
+def _flagged(some: pa.Table, *, deleted: bool) -> pa.Table:
+    return some.append_column("_hoodie_is_deleted", pa.array([deleted] * some.num_rows))
 
 
 def shown(path: Path) -> list[tuple[object, ...]]:
@@ -86,6 +91,22 @@ def test_a_key_of_two_partitions_within_the_rows_is_refused_unless_they_are_fold
     write(tmp_path, twice, operation="insert_overwrite", settings=write_settings(APART, combine_before_insert=True))
 
     assert shown(tmp_path) == [("a", "k1", 1), ("b", "k2", 3)]
+
+
+@pytest.mark.parametrize("folds", [False, True])
+@MADE
+def test_a_partition_whose_rows_are_all_deletes_is_emptied(tmp_path: Path, made: TableSettings, folds: bool) -> None:
+    """Whether or not the write folds its rows first."""
+    settings = write_settings(APART, combine_before_insert=folds)
+    write(tmp_path, _flagged(rows(1, 2, value=1), deleted=False), table=made, settings=APART)
+    parts = [_flagged(rows(1, value=2), deleted=True), _flagged(rows(2, value=2, p="b"), deleted=False)]
+
+    write(tmp_path, parts, operation="insert_overwrite", settings=settings)
+
+    assert shown(tmp_path) == [("b", "k2", 2)]
+    write(tmp_path, _flagged(rows(7, value=3, p="b"), deleted=True), operation="insert_overwrite", settings=settings)
+    assert shown(tmp_path) == []
+    assert_healthy(tmp_path)
 
 
 def test_indexes_by_partition_and_overwrites_of_the_table_look_for_nothing(tmp_path: Path) -> None:
