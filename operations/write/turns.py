@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from weakref import WeakValueDictionary
 
@@ -35,3 +36,12 @@ class Turn:
         if self._taken:
             self._taken = False
             self._lock.release()
+
+
+def _forget_turns() -> None:
+    """Give a forked child process turns of its own: the threads that have the parent's turns are not in the child."""
+    global _TURNS, _GUARD
+    _TURNS, _GUARD = WeakValueDictionary(), Lock()
+
+
+os.register_at_fork(after_in_child=_forget_turns)

@@ -436,6 +436,33 @@ def test_writes_of_threads_all_arrive(table: arrow.Table) -> None:
     assert_whole(Path(table.path))
 
 
+FORK = """
+import os, signal, threading
+from pyhudi.operations.write.turns import Turn
+
+def fork():
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        with Turn("table"):
+            os._exit(0)
+    ends.append(os.waitpid(child, 0)[1])
+
+ends = []
+with Turn("table"):
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+assert ends == [0], ends
+"""
+
+
+def test_a_process_that_was_forked_during_a_write_waits_for_no_thread_of_its_parent() -> None:
+    process = subprocess.run([sys.executable, "-c", FORK], check=False, timeout=120)
+
+    assert process.returncode == 0
+
+
 def test_services_after_a_write_take_no_longer_than_they_may_and_the_result_says_what_is_due(tmp_path: Path) -> None:
     path = tmp_path / "t"
     few = {"hoodie.clean.commits.retained": 1, "upkeep_seconds": 0}

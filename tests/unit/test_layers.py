@@ -44,6 +44,7 @@ IO_EXCEPTIONS = {
     "testing/indexes.py": "the tests of an index write tables to temporary folders",
     "testing/outside_indexes.py": "and take them away",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",
+    "operations/write/turns.py": "it asks Python alone, to be called in each process that is forked",
     "operations/write/spilled_rows.py": "the rows that the commit brings near lie in a temporary folder",
 }
 
