@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count, islice
 
 from ...errors import ConcurrentWriteError, WriteSealedError
 from ...table.table import refuse_other_version
@@ -24,7 +25,7 @@ from .locks import HeldLock, hold
 
 _WAIT_FOR_FIRST_S = 30.0
 _FIRST_POLL_S, _LAST_POLL_S = 0.004, 0.05
-# A write needs a further note only if another write took its time, or an archiving passed its time.
+# An attempt needs a further note only if another write took its time, or an archiving passed its time.
 _MOST_NOTES = 100
 
 
@@ -62,13 +63,7 @@ def begun(
     attempt. Raises `WriteSealedError` if the write is over, and `ConcurrentWriteError` if other writes or an archiving
     took each time.
     """
-    noted_work = work.at("")
-    for number in range(1, _MOST_NOTES + 1):
-        instant_time, newest_timeline = _noted_time(work, number, noted_work.instant_time)
-        noted_work = work.at(instant_time)
-        if noted_work.instant_time <= previous_time:
-            # This note is of an attempt that is over.
-            continue
+    for noted_work, newest_timeline in islice(_noted_after(work, previous_time), _MOST_NOTES):
         is_first = _claim_noted_time(noted_work)
         if is_first is None:
             # Another write has the time, so a further note names a later time.
@@ -95,6 +90,18 @@ def begun(
         f"The write to the table {work.path} found no free time on the timeline, {_MOST_NOTES} times in a row.",
         "Write again.",
     )
+
+
+def _noted_after(work: Transaction, previous_time: str) -> Iterator[tuple[Transaction, Timeline | None]]:
+    """Yield the write under the time of each of its notes, and the timeline as `_noted_time` returns it.
+
+    The notes of attempts that are over, up to ``previous_time``, are left out.
+    """
+    instant_time = ""
+    for number in count(1):
+        instant_time, newest_timeline = _noted_time(work, number, instant_time)
+        if instant_time > previous_time:
+            yield work.at(instant_time), newest_timeline
 
 
 def _noted_time(work: Transaction, number: int, last_noted: str) -> tuple[str, Timeline | None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.operations.write.instant import abort_write
+from pyhudi.operations.write.instant import abort_write, begun
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
@@ -53,6 +53,17 @@ def test_a_write_takes_another_time_where_the_time_was_another_writes(
     assert noted(mine) > first
     assert [key for key, _ in rows_of(tmp_path, "id", "value")] == keys
     assert_whole(tmp_path)
+
+
+def test_an_attempt_finds_a_time_however_many_attempts_came_before(tmp_path: Path) -> None:
+    write(tmp_path, rows(1, value=1), table=KEYED)
+    planned = plan(tmp_path, rows(1, value=1).schema)
+    previous_times = [f"{20260101000000000 + number}" for number in range(120)]
+    for number, instant_time in enumerate(previous_times, 1):
+        planned.transaction.notes.make(number, instant_time)
+
+    with begun(planned, previous_times[-1]) as begun_write:
+        assert begun_write.plan.instant_time == noted(planned) > previous_times[-1]
 
 
 def test_a_write_takes_another_time_where_an_instant_came_before_the_lock(
