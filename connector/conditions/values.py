@@ -104,9 +104,23 @@ class WantedValues:
         return condition | column.isNull() if None in values else condition
 
 
+def repeatable(condition: Any) -> Any:
+    """Return a condition of which each attempt at a write reads the same; an iterator gives its values only once.
+
+    Values by column name become lists where they are iterables. Any other condition is returned unchanged.
+    """
+    if not isinstance(condition, Mapping):
+        return condition
+    return {name: list(wanted) if _is_several(wanted) else wanted for name, wanted in condition.items()}
+
+
 def _several(wanted: Any) -> Iterable[Any]:
     """Return wanted values as several; a text is a single value."""
-    return wanted if isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes)) else (wanted,)
+    return wanted if _is_several(wanted) else (wanted,)
+
+
+def _is_several(wanted: Any) -> bool:
+    return isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes))
 
 
 def _python_value(value: Any) -> Any:

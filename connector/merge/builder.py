@@ -20,6 +20,7 @@ from ...options.names import OPTIONS
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import ARRIVES, INSERTED, MOVED, STAYS
+from ..conditions.values import repeatable
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.own_errors import own_errors
@@ -103,14 +104,15 @@ class MergeBuilder(MergeClauses):
         )
 
     def _with(self, clause: Clause) -> MergeBuilder:
-        return MergeBuilder(self._work, self._source, self._on, (*self._clauses, clause))
+        repeatable_clause = replace(clause, condition=repeatable(clause.condition))
+        return MergeBuilder(self._work, self._source, self._on, (*self._clauses, repeatable_clause))
 
 
 def update(
     work: Work, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Update the rows of a table for which a condition holds; see `HudiTable.update`."""
-    clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, given_values(values), where)
+    clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, given_values(values), repeatable(where))
     return _carry_out(work, options, lambda target: make_changes(target, [clause], None, None))
 
 

@@ -388,6 +388,13 @@ def test_rows_are_updated_by_a_condition(spark: SparkSession, table: HudiTable) 
     ]
 
 
+def test_the_values_of_a_condition_may_come_from_an_iterator(spark: SparkSession, table: HudiTable) -> None:
+    changed = table.update({"n": "n + 1"}, {"id": (number for number in (1, 2))})
+    merge = table.merge(frame(spark, START[:1])).when_not_matched_by_source_delete({"id": map(int, "34")})
+
+    assert (counts(changed), counts(merge.execute())) == ((0, 2, 0, 0), (0, 0, 2, 0))
+
+
 def test_a_row_that_an_update_marks_as_deleted_is_a_delete(spark: SparkSession, tmp_path: Path) -> None:
     options = {"hoodie.payload.delete.field": "t", "hoodie.payload.delete.marker": "D"}
     options = {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.connector.conditions.condition import conjuncts
 from pyhudi.connector.conditions.literals import TimeLiteral, readings
+from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.skipping.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
@@ -71,6 +73,16 @@ def test_a_text_is_cut_where_it_is_sure_to_be_a_conjunction(text: str, parts: li
 )
 def test_a_constant_is_read_as_the_column_has_it(text: str, kind: pa.DataType, values: list[Any]) -> None:
     assert [one.value for one in readings(text, kind)] == values
+
+
+def test_a_clause_has_the_values_of_an_iterator_for_each_execution() -> None:
+    work: Any = SimpleNamespace(path="t")
+    source: Any = None
+    merge = MergeBuilder(work, source, None).when_matched_delete({"id": iter((1, 2)), "p": "ab", "n": 3})
+
+    shown = [repr(merge) for _ in range(2)]
+    assert shown[0] == shown[1]
+    assert "{'id': [1, 2], 'p': 'ab', 'n': 3}" in shown[0]
 
 
 def predicates() -> st.SearchStrategy[Predicate]:
