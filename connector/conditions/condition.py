@@ -23,7 +23,7 @@ from ...reader.skipping.predicates import Predicate
 from ..source.spark_types import to_spark
 from .literals import TimeLiteral
 from .spark_text import ShownText
-from .tree import Between, Node
+from .tree import Between, Node, UnknownValue
 from .values import ValuesByColumn, WantedValues
 
 if TYPE_CHECKING:
@@ -134,13 +134,21 @@ class Judge:
         ``texts`` are Spark's texts of the conditions; None, if Spark cannot resolve one, gives no predicates.
         """
         nodes = [] if texts is None else self.proven_nodes(conditions, texts)
-        times = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
+        micros = self.micros(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 
         def value_of(value: Any) -> Any:
-            """Return the value of a literal in a predicate; for a time in an uncertain zone, its bounds."""
+            """Return the value of a literal in a predicate.
+
+            That is for a time in an uncertain zone its bounds, and an `UnknownValue` if Python has no such time.
+            """
             if not isinstance(value, TimeLiteral):
                 return value
-            return Between(times[value] - _ZONES, times[value] + _ZONES) if self.is_late else times[value]
+            try:
+                moment = _EPOCH + datetime.timedelta(microseconds=micros[value])
+                return Between(moment - _ZONES, moment + _ZONES) if self.is_late else moment
+            except OverflowError:
+                # Python's years are 1 to 9999, and the first and last of them are usual for times without an end.
+                return UnknownValue()
 
         return tuple(predicate for node in nodes for predicate in node.implied_predicates(True, value_of))
 
@@ -166,16 +174,13 @@ class Judge:
         except PySparkException:
             return False
 
-    def values(self, moments: Sequence[TimeLiteral]) -> dict[TimeLiteral, datetime.datetime]:
-        """Return the values of times in the session's time zone."""
+    def micros(self, moments: Sequence[TimeLiteral]) -> dict[TimeLiteral, int]:
+        """Return the microseconds since the epoch of times in the session's time zone."""
         if not moments:
             return {}
         columns = [sf.unix_micros(sf.lit(moment.text).cast("timestamp")) for moment in moments]
         row = self._spark.range(1).select(*columns).collect()[0]
-        return {
-            moment: _EPOCH + datetime.timedelta(microseconds=micros)
-            for moment, micros in zip(moments, row, strict=True)
-        }
+        return dict(zip(moments, row, strict=True))
 
     def proven_nodes(self, conditions: Sequence[Column], texts: Sequence[str]) -> list[Node]:
         """Return the trees of those conditions that Spark finds the same as their trees.

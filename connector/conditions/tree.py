@@ -40,6 +40,10 @@ class Between:
     greatest: Any
 
 
+class UnknownValue:
+    """A value without known bounds."""
+
+
 class Node(Protocol):
     def make(self) -> Column:
         """Return the condition for Spark, which compares it with the user's own."""
@@ -188,12 +192,12 @@ class Among:
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         """Return the predicate that the column has one of the values or, if not ``positive``, none of them.
 
-        ``value_of`` turns the value of a literal into a value of the reader. If it knows only bounds of some value,
+        ``value_of`` turns the value of a literal into a value of the reader. If it does not know some value exactly,
         there is no predicate, so any row may satisfy the condition.
         """
         values = tuple(value_of(literal.value) for literal in self.literals)
         # `OneOf` and `NoneOf` need exact values.
-        if any(isinstance(value, Between) for value in values):
+        if any(isinstance(value, (Between, UnknownValue)) for value in values):
             return ()
         return (_predicate_on(self.column, lambda name: OneOf(name, values) if positive else NoneOf(name, values)),)
 
@@ -270,8 +274,10 @@ class Flag:
 def _comparison_predicates(column: str | FunctionOfColumn, op: Any, value: Any) -> tuple[Predicate, ...]:
     """Return the predicates of a comparison; for a time between bounds, those that hold wherever in them it is.
 
-    There are none if a time between bounds excludes no range of values, as for ``!=``.
+    There are none if a time between bounds excludes no range of values, as for ``!=``, or if the value is unknown.
     """
+    if isinstance(value, UnknownValue):
+        return ()
     if not isinstance(value, Between):
         return (_predicate_on(column, lambda name: Compare(name, op, value)),)
     least = _predicate_on(column, lambda name: Compare(name, ">=", value.least))

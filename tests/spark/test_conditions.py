@@ -106,6 +106,8 @@ def col(name: str) -> Column:
         ("at >= '2024-03-10 01:00:00' AND id < 40", 4),
         ("at >= '2024-03-10 09:00:00' AND id < 40", 0),
         ("at > TIMESTAMP '2025-01-01 00:00:00'", 0),
+        ("at < '9999-12-31 23:59:59' AND p = 'a'", 4),
+        ("p = 'a' AND at NOT IN (TIMESTAMP '9999-12-31 23:59:59', TIMESTAMP '2024-01-01 00:00:00')", 4),
         ("Name = 'no one'", 12),
         (lambda: (col("p") == "O'Neil (x") & (sf.upper("Name") == "X, Y"), 4),
         (lambda: (col("p") == "a") & col("Name").contains("AND ("), 4),

@@ -182,6 +182,8 @@ late = table.to_df(where="at = '2024-03-10 09:30:00'")
 spark.conf.set("spark.sql.session.timeZone", "UTC")
 assert late.count() == table.to_df().where("at = '2024-03-10 09:30:00'").count() > 0
 assert not table.to_df(where="at > '2024-03-20'").inputFiles()
+# Python has no time two days later.
+assert len(table.to_df(where="p = 'a' AND at < TIMESTAMP '9999-12-31'").inputFiles()) == 4
 set_seam("most files that Spark looks up", 3)
 many = table.to_df()
 assert table.delete("p = 'a'").deletes == 40

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.connector.conditions.condition import conjuncts
 from pyhudi.connector.conditions.literals import TimeLiteral, readings
+from pyhudi.connector.conditions.spark_text import ShownText
+from pyhudi.connector.conditions.tree import UnknownValue
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
@@ -73,6 +75,18 @@ def test_a_text_is_cut_where_it_is_sure_to_be_a_conjunction(text: str, parts: li
 )
 def test_a_constant_is_read_as_the_column_has_it(text: str, kind: pa.DataType, values: list[Any]) -> None:
     assert [one.value for one in readings(text, kind)] == values
+
+
+def test_a_part_with_an_unknown_value_gives_no_predicate() -> None:
+    schema = SCHEMA.append(pa.field("at", pa.timestamp("us", "UTC")))
+    last, other = "TIMESTAMP '9999-12-31 23:59:59'", "TIMESTAMP '2024-01-01 00:00:00'"
+    node = ShownText(schema, 0).parse(f"((((at < {last}) OR (a = 1)) AND (at IN ({last}, {other}))) AND (a = 7))")
+
+    predicates = node.implied_predicates(
+        True, lambda value: UnknownValue() if isinstance(value, TimeLiteral) else value
+    )
+    assert len(list(node.moments())) == 3
+    assert predicates == (Compare("a", "=", 7),)
 
 
 def test_a_clause_has_the_values_of_an_iterator_for_each_execution() -> None:
