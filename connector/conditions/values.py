@@ -61,12 +61,7 @@ class WantedValues:
             if not has_one_spelling(column_type) and not pa.types.is_floating(column_type):
                 raise InvalidOptionError(f"{column}, which a mapping in where cannot compare.", "Filter the DataFrame.")
             misfit = next(
-                (
-                    element
-                    for element in value
-                    if element is not None and comparable(_comparable_number(column_type, element), column_type) is None
-                ),
-                None,
+                (element for element in value if element is not None and not _fits(column_type, element)), None
             )
             if misfit is not None:
                 raise InvalidOptionError(
@@ -127,15 +122,27 @@ def _python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _fits(column_type: pa.DataType, value: Any) -> bool:
+    """Return whether a value may be compared with a column of this type."""
+    try:
+        return comparable(_comparable_number(column_type, value), column_type) is not None
+    except OverflowError:
+        # A whole number may be greater than all floating-point numbers.
+        return False
+
+
 def _comparable_number(column_type: pa.DataType, value: Any) -> Any:
     """Return a number in the form in which a column of this type compares it; other values unchanged.
 
     A number with a fraction stays, because no value of a column of whole numbers equals it.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return value
+    if not isinstance(value, int) and not math.isfinite(value):
         return value
     if pa.types.is_floating(column_type):
         return float(value)
     if pa.types.is_decimal(column_type):
-        return Decimal(repr(value)) if isinstance(value, float) else value
+        # Spark gets no int of more than 64 bits, which a decimal may be.
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     return int(value) if pa.types.is_integer(column_type) and value == int(value) else value

@@ -23,7 +23,7 @@ from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .expressions import as_column, by_number, cast_values, check_condition, explained, with_fields
+from .expressions import as_column, by_number, cast_values, check_condition, explained, value_named, with_fields
 from .matching import Match, On, has_name, match, named_plainly, spelled
 from .near_rows import NearRows
 from .read_rows import MergeReads
@@ -287,7 +287,7 @@ class _Choice:
         kinds = to_spark(self.target.schema)
         cast_columns: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):
-            value_columns = {name: as_column(value, clause.method) for name, value in values.items()}
+            value_columns = {name: as_column(value, value_named(name, clause.method)) for name, value in values.items()}
             frame = self.frames[clause.side]
             # A delete has stored values and nulls alone, whose casts need no check.
             cast_columns.append(

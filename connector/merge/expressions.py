@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -45,11 +46,38 @@ def explained(what: str) -> Iterator[None]:
 
 
 def as_column(value: Value, what: str) -> Column:
-    """Return a value as a Column: text is SQL, any other plain value is a literal."""
+    """Return a value as a Column: text is SQL, any other plain value is a literal.
+
+    ``what`` names the value in an error. Raises `InvalidOptionError` for a value of which Spark makes no literal.
+    """
     if isinstance(value, Column):
         return value
     with explained(what):
-        return sf.expr(value) if isinstance(value, str) else sf.lit(value)
+        if isinstance(value, str):
+            return sf.expr(value)
+        try:
+            return sf.lit(_carried_value(value))
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidOptionError(
+                f"{what} is of Python's type {type(value).__name__}, and Spark makes no literal of it.",
+                "Give a Column, such as functions.lit(str(value)), or SQL text.",
+            ) from error
+
+
+def value_named(name: str, method: str) -> str:
+    """Return how errors call the value that a method gets for a column or field."""
+    return f"The value of {name!r} in {method}"
+
+
+def _carried_value(value: Any) -> Any:
+    """Return a value in a form in which it reaches Spark's own process; ValueError for a decimal that is no number."""
+    if isinstance(value, list):
+        return [_carried_value(element) for element in value]
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ValueError(f"{value} is no number")
+    # An int reaches Spark in up to 64 bits.
+    is_long = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return Decimal(value) if is_long else value
 
 
 def with_fields(
@@ -66,7 +94,7 @@ def with_fields(
         stored_value = column.getField(field.name)
         # A path that is empty now was that of this field; a longer path leads into it.
         if () in inner:
-            new_value = as_column(inner[()], what)
+            new_value = as_column(inner[()], value_named(field.name, what))
         else:
             new_value = with_fields(stored_value, field.type, inner, what) if inner else stored_value
         fields.append(new_value.alias(field.name))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.errors import DuplicateColumnError, MissingColumnError, SchemaMismatchError
+from pyhudi.errors import DuplicateColumnError, InvalidOptionError, MissingColumnError, SchemaMismatchError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from support.merge_tables import counts, frame, made, rows
@@ -38,6 +39,18 @@ def test_values_take_the_types_of_their_columns(spark: SparkSession, tmp_path: P
     )
     with pytest.raises(SchemaMismatchError, match="the column 's'"):
         table.update({"s": "named_struct('b', 1, 'a', 'x')"})
+
+
+def test_a_value_of_python_reaches_spark_or_is_refused_by_its_column(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(spark, tmp_path / "t", "id int, amount decimal(38,0), s struct<t:string>", record_key="id")
+    table.upsert(spark.sql("select 1 id, 1BD amount, named_struct('t', 'a') s"))
+
+    assert table.update({"amount": 10**20}, {"amount": 1}).updates == 1
+    assert [row.amount for row in table.to_df(where={"amount": [10**20, 10**400]}).collect()] == [10**20]
+    for name, value, type_name in (("s.t", uuid4(), "UUID"), ("amount", Decimal("NaN"), "Decimal")):
+        field = name.rpartition(".")[2]
+        with pytest.raises(InvalidOptionError, match=f"The value of '{field}' in update is of .*type {type_name},"):
+            table.update({name: value})
 
 
 def test_what_a_clause_leaves_alone_is_not_made_another_type_by_what_others_give(

@@ -13,6 +13,7 @@ from pyhudi.connector.conditions.condition import conjuncts
 from pyhudi.connector.conditions.literals import TimeLiteral, readings
 from pyhudi.connector.conditions.spark_text import ShownText
 from pyhudi.connector.conditions.tree import UnknownValue
+from pyhudi.connector.conditions.values import WantedValues
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
@@ -87,6 +88,16 @@ def test_a_part_with_an_unknown_value_gives_no_predicate() -> None:
     )
     assert len(list(node.moments())) == 3
     assert predicates == (Compare("a", "=", 7),)
+
+
+def test_a_number_without_end_is_compared_as_its_column_has_it() -> None:
+    schema = pa.schema([("id", pa.int64()), ("amount", pa.decimal128(38, 0)), ("price", pa.float64())])
+
+    predicates = WantedValues.of({"id": 10**400, "amount": 10**20}, schema, "t").predicates()
+    assert predicates == (OneOf("id", (10**400,)), OneOf("amount", (Decimal(10**20),)))
+    assert [type(value) for one in predicates if isinstance(one, OneOf) for value in one.values] == [int, Decimal]
+    with pytest.raises(InvalidOptionError, match=r"'price' of the table t .* is no value of it"):
+        WantedValues.of({"price": 10**400}, schema, "t")
 
 
 def test_a_clause_has_the_values_of_an_iterator_for_each_execution() -> None:
