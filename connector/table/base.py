@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -51,6 +52,15 @@ class TableBase(TableMethods["DataFrame"]):
         super().__init__(absolute_for(spark, path), options)
         # By name of each view that follows the table: its columns, None for all, and the DataFrame that it shows now.
         self._following: dict[str, tuple[Sequence[str] | None, DataFrame]] = {}
+        # Held from the read of the table until its view shows it, so that of two threads the later read is shown.
+        self._views_lock = RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_views_lock"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # Spark Connect pickles a table with a function that uses it; a lock cannot be pickled.
+        self.__dict__.update(state, _views_lock=RLock())
 
     @property
     def _session(self) -> SparkSession:

@@ -63,10 +63,11 @@ class TableSql(TableQueries):
                 f"create_view() of the table {self._path} got as_of={as_of!r} and newest=True; it takes one of both.",
                 "Leave as_of or newest out.",
             )
-        rows = self._make_view(name, self.to_df(columns, as_of=as_of))
-        self._following.pop(name, None)
-        if newest:
-            self._following[name] = (columns, rows)
+        with self._views_lock:
+            rows = self._make_view(name, self.to_df(columns, as_of=as_of))
+            self._following.pop(name, None)
+            if newest:
+                self._following[name] = (columns, rows)
 
     def refresh_views(self) -> None:
         """Update the views that follow the table to its newest snapshot.
@@ -76,11 +77,12 @@ class TableSql(TableQueries):
         Raises:
             PyHudiError: The table cannot be read.
         """
-        for name, (columns, rows) in list(self._following.items()):
-            if self._spark.catalog.tableExists(name) and self._spark.table(name).sameSemantics(rows):
-                self._following[name] = (columns, self._make_view(name, self.to_df(columns)))
-            else:
-                del self._following[name]
+        with self._views_lock:
+            for name, (columns, rows) in list(self._following.items()):
+                if self._spark.catalog.tableExists(name) and self._spark.table(name).sameSemantics(rows):
+                    self._following[name] = (columns, self._make_view(name, self.to_df(columns)))
+                else:
+                    del self._following[name]
 
     def sql(
         self,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -234,3 +236,52 @@ def test_a_wrong_argument_of_a_service_is_a_usage_error(arguments: list[str]) ->
         main(arguments)
 
     assert caught.value.code == 2
+
+
+def test_a_view_shows_the_later_of_two_commits_whose_refreshes_meet(tmp_path: Path) -> None:
+    """The first refresh has read the table before the second commit, and replaces the view after that."""
+    views: dict[str, Any] = {}
+    first_has_read, second_ended = Event(), Event()
+    catalog = SimpleNamespace(tableExists=views.__contains__)
+    session: Any = SimpleNamespace(conf=NOTHING.conf, catalog=catalog, table=views.__getitem__)
+
+    class Rows:
+        def __init__(self, commit: int) -> None:
+            self.commit = commit
+
+        def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 (Spark's name)
+            views[name] = self
+
+        def sameSemantics(self, other: Rows) -> bool:  # noqa: N802 (Spark's name)
+            return self is other
+
+    class Following(HudiTable):
+        newest = 0
+
+        def to_df(self, *args: Any, **kwargs: Any) -> Any:
+            rows = Rows(self.newest)
+            if rows.commit == 1:
+                first_has_read.set()
+                second_ended.wait(0.3)
+            return rows
+
+    table = Following(session, tmp_path / "t")
+    table.create_view("v", newest=True)
+    table.newest = 1
+    first = Thread(target=table.refresh_views)
+    first.start()
+    first_has_read.wait()
+    table.newest = 2
+    table.refresh_views()
+    second_ended.set()
+    first.join()
+
+    assert views["v"].commit == 2
+
+
+def test_a_table_is_pickled_with_a_function_that_uses_it(tmp_path: Path) -> None:
+    table = HudiTable(NOTHING, tmp_path / "t")  # type: ignore[arg-type]
+    copy = pickle.loads(pickle.dumps(table))  # noqa: S301 (made here)
+
+    copy.refresh_views()
+    assert copy.path == table.path
