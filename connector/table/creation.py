@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from ...errors import InvalidOptionError
 from ...methods import creation
 from ...methods.creation import CreationTerms
 from ...methods.writes import Rows
@@ -50,7 +52,7 @@ def create_table(
     def columns() -> pa.Schema:
         """Return the columns for the new table, and keep the rows, if ``schema`` has any, for `with_buckets`."""
         nonlocal rows
-        struct, rows = _columns_of(spark, schema)
+        struct, rows = _columns_of(spark, schema, path)
         return to_arrow(struct)
 
     def with_buckets(request: WriteRequest, plan: WritePlan) -> tuple[WritePlan, int | None]:
@@ -81,11 +83,21 @@ def _with_measured_buckets(request: WriteRequest, plan: WritePlan, rows: DataFra
     return plan_write(replace(request, table=replace(request.table, bucket_count=buckets))), buckets
 
 
-def _columns_of(spark: SparkSession, schema: Columns) -> tuple[StructType, DataFrame | None]:
-    """Return a schema as Spark's, and the rows that it was taken from; None for a schema without rows."""
+def _columns_of(spark: SparkSession, schema: Columns, path: str) -> tuple[StructType, DataFrame | None]:
+    """Return a schema as Spark's, and the rows that it was taken from; None for a schema without rows.
+
+    ``path`` is the table's path, for errors. Raises `InvalidOptionError` for a text that is no DDL.
+    """
     if isinstance(schema, StructType):
         return schema, None
     if isinstance(schema, str):
-        return spark.createDataFrame([], schema).schema, None
+        try:
+            return spark.createDataFrame([], schema).schema, None
+        except PySparkException as error:
+            message = str(error).strip().splitlines()[0]
+            raise InvalidOptionError(
+                f"The text {schema!r}, given as the columns of the table {path}, is no DDL. Spark says: {message}",
+                "Write each as a name and a type of Spark, such as 'id bigint, name string'.",
+            ) from error
     rows = to_frame(spark, schema)
     return rows.schema, rows

@@ -172,6 +172,8 @@ def test_columns_that_an_argument_names_must_exist(spark: SparkSession, tmp_path
         HudiTable.create(spark, str(tmp_path / "t"), "id int", record_key="idx")
     with pytest.raises(UnsupportedTypeError, match="column v"):
         HudiTable.create(spark, str(tmp_path / "t"), "id int, v variant", record_key="id")
+    with pytest.raises(InvalidOptionError, match="The text 'id strng', given as the columns of the table"):
+        HudiTable.create(spark, str(tmp_path / "t"), "id strng", record_key="id")
     assert not (tmp_path / "t").exists()
 
 
