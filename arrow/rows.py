@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidOptionError, UnsupportedTypeError
+from ..errors import InvalidOptionError
+from ..methods.pandas_rows import table_of_pandas
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..table.arrow.spill import SpillReader, SpillWriter
@@ -53,7 +54,7 @@ class GivenRows:
 def given_rows(rows: Any) -> GivenRows:
     """Return a user's rows: data of pyarrow, pandas, Polars or another library of Arrow, or batches of rows.
 
-    Raises `InvalidOptionError` for any other object, and `UnsupportedTypeError` for a column that has no Arrow type.
+    Raises `InvalidOptionError` for any other object, and for pandas as `table_of_pandas` does.
     """
     # By the name of their module, pandas and Polars need no import here.
     library = type(rows).__module__.partition(".")[0]
@@ -62,7 +63,7 @@ def given_rows(rows: Any) -> GivenRows:
     if isinstance(rows, pa.Table):
         return _in_memory(rows)
     if library == "pandas" and hasattr(rows, "columns"):
-        return _in_memory(_of_pandas(rows))
+        return _in_memory(table_of_pandas(rows))
     # A dataset of pyarrow, which opens its rows anew each time.
     if hasattr(rows, "scanner") and hasattr(rows, "to_batches"):
         return GivenRows(rows.schema, lambda: iter(rows.to_batches()))
@@ -84,17 +85,6 @@ def given_rows(rows: Any) -> GivenRows:
 
 def _in_memory(table: pa.Table) -> GivenRows:
     return GivenRows(table.schema, lambda: iter(table.to_batches()), int(table.nbytes))
-
-
-def _of_pandas(rows: Any) -> pa.Table:
-    """Return the rows of a DataFrame without its index; UnsupportedTypeError for values of several types."""
-    try:
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise UnsupportedTypeError(
-            f"A column of the DataFrame of pandas has values of no Arrow type: {' '.join(map(str, error.args))}.",
-            "Give the column values of one type.",
-        ) from error
 
 
 def _of_iterator(rows: Iterator[Any]) -> GivenRows:

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ...errors import InvalidOptionError, UnsupportedTypeError
+from ...methods.pandas_rows import table_of_pandas
 from ...methods.writes import Rows
 
 
@@ -16,12 +17,12 @@ def to_frame(spark: SparkSession, rows: Rows, table_columns: Callable[[], pa.Sch
     """Return rows as a Spark DataFrame: missing values of pandas become null, and its index is dropped.
 
     Columns of nulls get the types that ``table_columns`` returns. Raises `InvalidOptionError` for other objects,
-    `UnsupportedTypeError` for types that Spark does not take from Arrow.
+    `UnsupportedTypeError` for types that Spark does not take from Arrow, and for pandas as `table_of_pandas` does.
     """
     if isinstance(rows, DataFrame):
         return rows
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
-        table = pa.Table.from_pandas(rows, preserve_index=False)
+        table = table_of_pandas(rows)
     elif hasattr(rows, "__arrow_c_stream__"):
         table = pa.table(rows)
     else:

@@ -22,6 +22,7 @@ from pyhudi import arrow
 from pyhudi.errors import (
     ColumnValueError,
     CommitConflictError,
+    DuplicateColumnError,
     DuplicateKeyError,
     InvalidOptionError,
     KeyNotFoundError,
@@ -229,6 +230,17 @@ def test_rows_come_in_each_form_that_arrow_has(tmp_path: Path) -> None:
 def test_what_holds_no_rows_is_refused_by_its_type(tmp_path: Path, rows: Any) -> None:
     with pytest.raises(InvalidOptionError, match="Rows were given as"):
         arrow.write(tmp_path / "t", rows, record_key="id")
+
+
+def test_columns_of_pandas_without_an_arrow_type_are_refused_by_name(tmp_path: Path) -> None:
+    import pandas as pd
+
+    for values in ([1, "x"], [2**70, None], ["\ud800", "x"], pd.arrays.SparseArray([0, 1])):
+        with pytest.raises(UnsupportedTypeError, match="The column 'v' of the DataFrame of pandas") as raised:
+            arrow.write(tmp_path / "t", pd.DataFrame({"id": [1, 2], "v": values}), record_key="id")
+        assert raised.value.text.encode()
+    with pytest.raises(DuplicateColumnError, match="several columns of the name '1'"):
+        arrow.write(tmp_path / "t", pd.DataFrame([[1, 2]], columns=[1, "1"]), record_key="1")
 
 
 def test_an_iterator_without_a_batch_is_a_write_without_rows(table: arrow.Table) -> None:

@@ -105,6 +105,8 @@ def test_rows_may_be_of_pandas_or_arrow(spark: SparkSession, tmp_path: Path) -> 
     found = table.to_df(["id", "name", "kind", "v"]).orderBy("id").collect()
     assert list(map(tuple, found)) == [(1, "a", "x", 1.5), (2, "b", "z", 2.5)]
     assert table.insert(pd.DataFrame({"id": [4], "name": [None], "kind": [None], "v": [None]})).inserts == 1
+    with pytest.raises(UnsupportedTypeError, match="The column 'v' of the DataFrame of pandas"):
+        table.upsert(pd.DataFrame({"id": [1, 2], "v": [1, "x"]}))
     with pytest.raises(UnsupportedTypeError, match="uint8"):
         table.upsert(pa.table({"id": pa.array([1], pa.uint8())}))
     with pytest.raises(InvalidOptionError, match="as a list"):
