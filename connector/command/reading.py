@@ -62,7 +62,7 @@ def _write(name: str, page: str) -> int:
     """Write a page atomically in the place of an older page, and return its size."""
     data = page.encode()
     path = Path(name)
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 (a Path raises for a name that is too long, or in a forbidden folder)
         raise InvalidOptionError(f"The report cannot be written to the folder {name}.", "Give a file with --output.")
     # In the same folder, so that the last step only renames.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")

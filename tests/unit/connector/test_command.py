@@ -472,7 +472,7 @@ def test_a_report_is_a_file_and_changes_no_table(path: Path, tmp_path: Path, cap
     assert re.findall('<pre class="command"><code>(.*?)</code>', page.read_text()) == [*map(html.escape, needs)]
 
 
-@pytest.mark.parametrize("name", ["", "none/report.html"])
+@pytest.mark.parametrize("name", ["", "none/report.html", "r" * 256])
 def test_a_report_that_cannot_be_written_leaves_nothing(path: Path, tmp_path: Path, capsys: Shown, name: str) -> None:
     (tmp_path / "r").mkdir()
 
