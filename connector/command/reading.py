@@ -183,7 +183,8 @@ def _key_predicates(arguments: argparse.Namespace, snapshot: Snapshot) -> tuple[
     if arguments.key is None:
         return ()
     fields = snapshot.config.record_key_fields
-    if len(fields) != 1:
+    # A key of several columns, or in a struct, has no column of its own.
+    if len(fields) != 1 or fields[0] not in snapshot.schema.names:
         return (OneOf(RECORD_KEY, tuple(arguments.key)),)
     # By its column, the key also finds the bucket.
     key_type = snapshot.schema.field(fields[0]).type

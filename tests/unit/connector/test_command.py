@@ -26,6 +26,7 @@ from pyhudi.connector.command.parser import OPERATIONS, ROUND, build_parser, sub
 from pyhudi.connector.command.run import refuse_secrets
 from pyhudi.connector.command.work_progress import WorkProgress
 from pyhudi.connector.jobs import COMMAND, command, main
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.upkeep.services import SERVICES
 from pyhudi.operations.words.progress import Progress
 from support.drive import read, write
@@ -118,6 +119,14 @@ def test_rows_are_printed_by_key_and_condition(path: Path, capsys: Shown) -> Non
     first = read_history(path, capsys)[-1]
     assert command([CAT, str(path), "--as-of", first, "--key", "k1", "--json"]) == 0
     assert jsons(capsys)[0]["ts"] == 0
+
+
+def test_rows_are_printed_by_a_key_in_a_struct(tmp_path: Path, capsys: Shown) -> None:
+    settings = TableSettings(record_key_fields=("user.id",), bucket_count=2)
+    write(tmp_path / "t", pa.table({"user": [{"id": 7}, {"id": 8}], "value": [1, 2]}), table=settings, settings=QUIET)
+
+    assert command([CAT, str(tmp_path / "t"), "--key", "8", "--json"]) == 0
+    assert jsons(capsys) == [{"user": {"id": 8}, "value": 2}]
 
 
 def read_history(path: Path, capsys: Shown) -> list[str]:
