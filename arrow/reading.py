@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import InvalidOptionError, MissingColumnError
+from ..errors import InvalidOptionError
 from ..options.model import HudiOptions
 from ..options.read import options_of_query
 from ..storage.process import cores
@@ -80,6 +80,8 @@ class PinnedRows:
     Attributes:
         schema: The columns to show.
         limit: The greatest number of rows; None for all.
+        read_later: Whether they may be read long after the snapshot was opened: the table may have cleaned files and
+            archived instants since.
     """
 
     snapshot: Snapshot
@@ -88,11 +90,12 @@ class PinnedRows:
     memory: int
     threads: int
     limit: int | None = None
+    read_later: bool = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that satisfy the condition, at most `limit` of them, in the columns of `schema`.
 
-        Each call reads the files anew.
+        Each call reads the files anew. Raises `UnreadableTimeError` if the table can no longer be shown as it was.
         """
         from ..reader.scan import scan  # noqa: PLC0415 (see methods/__init__.py)
 
@@ -101,7 +104,7 @@ class PinnedRows:
         rows_left = self.limit
         # Without a condition, a log line recommends one; a read with a limit ends early, so it needs no such advice.
         rows = scan(
-            self.snapshot,
+            self.snapshot.opened_again() if self.read_later else self.snapshot,
             self.schema.names,
             where=self.condition,
             merge_memory=self.memory,
@@ -121,10 +124,17 @@ class PinnedRows:
         """Return the rows as a stream that holds a few batches at a time."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
+    def for_later(self) -> PinnedRows:
+        """Return the rows for a reader that begins at any time."""
+        return replace(self, read_later=True)
+
     def narrowed(
         self, columns: Sequence[str] | None = None, condition: RowFilter | None = None, limit: int | None = None
     ) -> PinnedRows:
-        """Return some of the columns of the rows that satisfy a condition, too, and at most ``limit`` of them."""
+        """Return some columns of the rows that also satisfy a condition, at most ``limit`` of these.
+
+        A limit of `self` counts for the rows that satisfy both conditions.
+        """
         from ..reader.row_filter import EveryFilter  # noqa: PLC0415 (see methods/__init__.py)
 
         schema = self.schema if columns is None else self._selected(columns)
@@ -134,14 +144,10 @@ class PinnedRows:
         return replace(self, schema=schema, condition=combined, limit=least)
 
     def _selected(self, names: Sequence[str]) -> pa.Schema:
-        """Return some of the columns; MissingColumnError for a column that the rows lack."""
-        for name in names:
-            if name not in self.schema.names:
-                raise MissingColumnError(
-                    f"The rows of the table {self.snapshot.storage.path} have no column {name!r}.",
-                    f"They have {', '.join(self.schema.names)}.",
-                )
-        return pa.schema([self.schema.field(name) for name in names])
+        """Return some of the columns; raises the errors of `columns_named`."""
+        from ..reader.scan import columns_named  # noqa: PLC0415 (see methods/__init__.py)
+
+        return columns_named(names, self.schema, f"selection of the table {self.snapshot.storage.path}")
 
 
 def chosen_threads(threads: int | None) -> int:

@@ -145,7 +145,7 @@ class ReadMethods(ArrowMethods):
             UnreadableTimeError: The table does not keep history that far back.
         """
         request = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
-        return self._selection(request).reader()
+        return self._selection(request).for_later().reader()
 
     def to_pandas(
         self,
@@ -228,7 +228,7 @@ class ReadMethods(ArrowMethods):
         from .lazy_frames import lazy_frame  # noqa: PLC0415 (it needs Polars)
 
         request = ReadRequest(columns, where, meta, as_of, since, until, None, read_optimized)
-        return lazy_frame(self._selection(request))
+        return lazy_frame(self._selection(request).for_later())
 
     def to_duckdb(
         self,
@@ -271,11 +271,11 @@ class ReadMethods(ArrowMethods):
         from .datasets import TableDataset  # noqa: PLC0415 (reads without DuckDB do not need datasets)
 
         request = ReadRequest(columns, where, meta, as_of, since, until, None, read_optimized)
-        return TableDataset(self._selection(request))
+        return TableDataset(self._selection(request).for_later())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows of the newest snapshot as Arrow's C stream, for other libraries."""
-        return self._selection(ReadRequest()).reader().__arrow_c_stream__(requested_schema)
+        return self._selection(ReadRequest()).for_later().reader().__arrow_c_stream__(requested_schema)
 
 
 def _require(package: str, method: str, path: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..storage.base import FileInfo, split
 from ..table.files.cleaned import Clean, cleaned_since, read_cleans
-from ..table.files.file_group import DataFile, FileSlice
+from ..table.files.file_group import DataFile, FileSlice, data_file
 from ..table.files.listing import FileListing, Needed, StoreListing
 from ..table.files.long_replaced import without_long_replaced
 from ..table.files.lost import superseded
@@ -188,11 +188,17 @@ class SliceFilter:
 def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:
     """Return whether the timeline has every clean that may have removed a moment's slices before the listing.
 
-    A clean removes slices of the present only after newer slices were written, whose files are in the listing.
+    A clean removes slices of the present only after newer slices were written, whose files are in the listing, or after
+    all file groups of a partition were replaced, which leaves it without files.
     """
     if time < timeline.completed_until:
         # A clean that the timeline lacks may have removed slices of the past.
         return False
     newest = timeline.instants[-1].requested_time if timeline.instants else ""
-    names = (split(info.path)[1] for files in listings.values() for info in files)
-    return not any(time_in(name) > newest for name in names if name.endswith(PARQUET))
+    for files in listings.values():
+        names = (split(info.path)[1] for info in files)
+        if any(time_in(name) > newest for name in names if name.endswith(PARQUET)):
+            return False
+        if not any(data_file(info.path) for info in files):
+            return False
+    return bool(listings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..errors import CorruptFileError, MissingColumnError, UnsupportedTableError
+from ..errors import CorruptFileError, DuplicateColumnError, MissingColumnError, UnsupportedTableError
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..storage.threads import as_they_come
@@ -103,14 +103,23 @@ def scan(
 
 
 def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
-    """Return the schema of some columns of a snapshot, in this order; raises `MissingColumnError` for another name."""
+    """Return the schema of some columns of a snapshot, in this order.
+
+    Raises `MissingColumnError` for a name that it lacks, and `DuplicateColumnError` for a name that comes twice.
+    """
+    return columns_named(names, snapshot.schema, f"table {snapshot.storage.path}")
+
+
+def columns_named(names: Sequence[str], schema: pa.Schema, what: str) -> pa.Schema:
+    """Return the fields of some columns of a ``schema``; ``what`` has them, in the errors that `selected` raises."""
+    fields: dict[str, pa.Field] = {}
     for name in names:
-        if name not in snapshot.schema.names:
-            raise MissingColumnError(
-                f"The table {snapshot.storage.path} has no column {name!r}.",
-                f"It has {', '.join(snapshot.schema.names)}.",
-            )
-    return pa.schema([snapshot.schema.field(name) for name in names])
+        if name in fields:
+            raise DuplicateColumnError(f"A read names the column {name!r} of the {what} twice.", "Name it once.")
+        if schema.get_field_index(name) < 0:
+            raise MissingColumnError(f"The {what} has no column {name!r}.", f"It has {', '.join(schema.names)}.")
+        fields[name] = schema.field(name)
+    return pa.schema(fields.values())
 
 
 def _memory_for_entries(memory: int) -> int:

@@ -52,7 +52,7 @@ _FOOTER_THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table as of one moment.
+    """A table as of one moment, for a read that begins soon; `opened_again` gives a later read one of the same moment.
 
     Attributes:
         seen: The table as of the moment at which the query was made.
@@ -92,6 +92,21 @@ class Snapshot:
     def bucket_numbers(self) -> BucketNumbers:
         """Return the numbers of buckets at the moment that the query shows."""
         return bucket_numbers(self.seen.table, self.moment.timeline)
+
+    def opened_again(self) -> Snapshot:
+        """Return a snapshot of the same moment, from the timeline as it is now.
+
+        Only a timeline read after the snapshot's moment names the cleans since then. Raises UnreadableTimeError if the
+        table can no longer be shown as it was.
+        """
+        return _open(
+            self.storage,
+            self.timeline.watermark(),
+            self.query,
+            bases_alone=self.bases_alone,
+            file_search=self.file_search,
+            schema=self.schema,
+        )
 
     def slices(self, predicates: Sequence[Predicate] = ()) -> list[FileSlice]:
         """Return the file slices that may hold rows which satisfy every predicate; opens no file of the table.
@@ -239,7 +254,27 @@ def open_snapshot(
     finds its files. ``schema`` is the `Snapshot.schema` of an earlier snapshot of the same moment and query.
     Raises UnreadableTimeError if the table can no longer be shown as it was at that moment.
     """
-    table = open_table(open_storage(path, storage_options))
+    return _open(
+        open_storage(path, storage_options),
+        watermark,
+        query,
+        bases_alone=bases_alone,
+        file_search=file_search,
+        schema=schema,
+    )
+
+
+def _open(
+    storage: Storage,
+    watermark: Watermark | None,
+    query: Query | None,
+    *,
+    bases_alone: bool,
+    file_search: FileSearch,
+    schema: pa.Schema | None,
+) -> Snapshot:
+    """Open the table below a store for reading; the other arguments and errors are as of `open_snapshot`."""
+    table = open_table(storage)
     check_supported(table.config, table.path, writing=False)
     now = table.timeline()
     seen = SeenTable(table, now if watermark is None else _timeline_at(table, now, watermark))
@@ -250,8 +285,8 @@ def open_snapshot(
         schema = _columns_with_meta(table, seen.timeline if takes_latest_columns else moment.timeline)
     if watermark is not None and seen.timeline.completed_until and not seen.timeline.completed:
         raise UnreadableTimeError(
-            f"The table {table.path} has archived all that was complete when the DataFrame was made, so that its "
-            "columns at that time are unknown.",
+            f"The table {table.path} has archived all that was complete when this DataFrame was made, so that what it "
+            "held at that time is unknown.",
             "Make the DataFrame anew.",
         )
     metadata = MetadataAtHand(table, now, file_search.asks_metadata)

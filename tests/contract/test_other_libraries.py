@@ -166,6 +166,33 @@ def test_frames_and_datasets_show_the_moment_of_their_making_however_often_they_
         table.delete("id >= 100")
 
 
+@pytest.mark.parametrize("writes", [0, 1, 12], ids=["cleans nothing", "cleans", "cleans and archives"])
+def test_rows_that_were_cleaned_since_are_refused_however_much_was_archived(tmp_path: Path, writes: int) -> None:
+    """Also those of a file whose write was archived before they were asked for, and whose clean was archived since."""
+    options = {"hoodie.clean.commits.retained": 1, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
+    table = Table.create(tmp_path / "t", COLUMNS, record_key="id", partition_by="part", timestamps="local")
+    table = Table(table.path, options={**options, "hoodie.pyhudi.durable": False})
+    table.upsert(rows())
+    for turn in range(6):
+        table.upsert(rows(turn=turn).slice(24, 8))
+    frame, trips, stream = table.to_polars(where="part <> 'some'"), table.to_duckdb(), table.scan()
+    own_stream = pa.RecordBatchReader.from_stream(table)
+    table.delete_partitions("nan", "null", "zero", "more")
+    for turn in range(writes):
+        table.upsert(rows(turn=turn).slice(24, 8))
+
+    reads: list[Callable[[], int]] = [
+        *(lambda: frame.collect().height + 8, trips.count_rows),
+        *(lambda: stream.read_all().num_rows, lambda: own_stream.read_all().num_rows),
+    ]
+    for read in reads:
+        if not writes:
+            assert read() == 40
+            continue
+        with pytest.raises(Exception, match=r"UNREADABLE_TIME.*Make the DataFrame anew"):
+            read()
+
+
 def test_a_table_itself_is_a_stream_of_its_newest_rows(copied: Copied) -> None:
     trips, count = copied.table, copied.table.read("id").num_rows
 
