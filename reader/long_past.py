@@ -68,14 +68,12 @@ def first_readable_write(seen: SeenTable, after: str, wanted: SliceFilter | None
         archived = files and _first_readable_archived_write(files, history, wanted, after, first_time)
         if archived:
             return archived
-    return next_readable_write(ListedFiles.find(seen, seen.timeline, first_time), wanted, first_time)
+    files = ListedFiles.find(seen, seen.timeline, first_time)
+    return next_readable_write(files, wanted, first_time) or seen.timeline.writes[-1]
 
 
-def next_readable_write(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
-    """Return the first write requested from a time on as of which no file is lost.
-
-    The newest write if there is no such write.
-    """
+def next_readable_write(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant | None:
+    """Return the first write requested from a time on as of which no file is lost; None if there is none."""
     timeline = files.seen.timeline
     later_writes = [instant for instant in timeline.writes if instant.requested_time >= time]
     readable = (
@@ -83,7 +81,7 @@ def next_readable_write(files: ListedFiles, wanted: SliceFilter, time: str) -> I
         for instant in later_writes
         if not wanted.lost(files, Moment.of_request(timeline, instant.requested_time))
     )
-    return next(readable, later_writes[-1])
+    return next(readable, None)
 
 
 def first_unknown_write(files: ListedFiles, wanted: SliceFilter) -> str:

@@ -72,10 +72,9 @@ class ShownSlices:
         if not lost:
             return self._wanted_slices(files)
         reason, met_instant = _cleaning_text(lost), met_at_file(lost[0].path)
-        if isinstance(self.query, AsOf):
-            raise self._past_error(
-                self.query.time, reason, next_readable_write(files, self.wanted, moment.time), met_instant
-            )
+        following = next_readable_write(files, self.wanted, moment.time) if isinstance(self.query, AsOf) else None
+        if isinstance(self.query, AsOf) and following is not None:
+            raise self._past_error(self.query.time, reason, following, met_instant)
         if window is None or window.end is None:
             raise UnreadableTimeError(
                 f"The table {self._path} cannot be shown any more as it was when this DataFrame was made: {reason}.",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyhudi.arrow import Table
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.query import AsOf, Changes, Query
@@ -269,17 +270,33 @@ def test_what_a_savepoint_kept_can_be_read_between_what_was_cleaned(past: Past) 
     refused(past, AsOf(past.commits[3].instant))
 
 
-def test_a_dataframe_whose_slices_were_cleaned_meanwhile_says_so(past: Past) -> None:
-    snapshot = open_snapshot(str(past.path))
+@pytest.mark.parametrize("query", [None, AsOf("2999-01-01")])
+def test_a_dataframe_whose_slices_were_cleaned_meanwhile_says_so(past: Past, query: Query | None) -> None:
+    snapshot = open_snapshot(str(past.path), query=query)
     mark = snapshot.timeline.watermark()
     past.upsert("a", ["k1", "k2", "k3"], 4)
     past.upsert("b", ["k1"], 4)
     assert rows_of(open_snapshot(str(past.path), watermark=mark)) == past.as_of(past.commits[2].instant)
     clean(past.path, retain=1)
 
-    for one in (snapshot, open_snapshot(str(past.path), watermark=mark)):
+    for opened in (snapshot, open_snapshot(str(past.path), watermark=mark, query=query)):
         with pytest.raises(UnreadableTimeError, match=r"Make the DataFrame anew\."):
-            one.slices()
+            opened.slices()
+
+
+def test_rows_of_a_partition_that_was_dropped_and_cleaned_meanwhile_are_missed(past: Past) -> None:
+    """No commit on the timeline names its files, and no newer file in its folder tells of the clean."""
+    past.upsert("b", ["k1"], 4)
+    past.upsert("b", ["k1"], 5)
+    archive(past.path, 2)
+    snapshot = open_snapshot(str(past.path))
+    Table(str(past.path)).delete_partitions("a")
+    past.upsert("b", ["k1"], 6)
+    clean(past.path, retain=1)
+
+    assert not [*(past.path / "a").glob("*.parquet")]
+    with pytest.raises(UnreadableTimeError, match=r"a/0000000.*Make the DataFrame anew\."):
+        snapshot.slices((Compare("p", "=", "a"),))
 
 
 def test_a_dataframe_shows_what_it_saw_though_all_of_it_is_archived_but_one(
