@@ -15,6 +15,7 @@ from ...methods.merging.changed_table import SOURCE, TARGET, ChangedTable
 from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_column, of
 from ...reader.expression_terms import equal_columns
 from ...reader.skipping.predicates import Predicate
+from ...reader.sql.coercion import in_type
 from ...reader.sql.terms import ColumnTerm, CompareTerm, LogicTerm, SqlTerm, column_of
 from ...table.arrow.arrays import Mask, plain
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
@@ -264,7 +265,7 @@ def _joined(
 
 def _join_key(values: pa.Array, compared_type: pa.DataType) -> pa.Array:
     """Return values that are the same bytes if Spark takes the values for equal, in a type that Arrow joins by."""
-    values = pc.cast(plain(values), compared_type, safe=False)
+    values = in_type(plain(values), compared_type)
     if pa.types.is_decimal(compared_type):
         return values.cast(pa.string())
     if not pa.types.is_floating(compared_type):

@@ -16,7 +16,7 @@ from ...reader.expression_terms import necessary_for
 from ...reader.row_condition import necessary
 from ...reader.row_filter import expression_values, needed_columns
 from ...reader.skipping.predicates import Predicate, columns_of, renamed
-from ...reader.sql.coercion import is_number
+from ...reader.sql.coercion import in_type, is_number
 from ...reader.sql.names import NamedColumns
 from ...reader.sql.parser import parse_condition_text, parse_value_text
 from ...reader.sql.terms import ColumnTerm, ConstantTerm, SqlTerm, column_of
@@ -255,7 +255,8 @@ def _cast(values: pa.Array, to_type: pa.DataType) -> pa.Array:
         # Spark shows no zeros at the end of a fraction.
         return pc.replace_substring_regex(texts, r"\.?0*$", "")
     if types.is_temporal(from_type) == types.is_temporal(to_type) or not (_is_number(from_type) or _is_number(to_type)):
-        return values.cast(to_type)
+        is_rounded = types.is_decimal(from_type) and types.is_floating(to_type)
+        return in_type(values, to_type) if is_rounded else values.cast(to_type)
     if types.is_integer(from_type) and types.is_timestamp(to_type) and to_type.tz is not None:
         return values.cast(pa.int64()).cast(pa.timestamp("s", to_type.tz)).cast(to_type)
     if types.is_integer(to_type) and types.is_timestamp(from_type) and from_type.tz is not None:

@@ -156,7 +156,10 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
     if types.is_integer(kind):
         return value if isinstance(value, int) else None
     if types.is_floating(kind):
-        number = float(value) if isinstance(value, (int, float)) else None
+        try:
+            number = float(value) if isinstance(value, (int, float)) else None
+        except OverflowError:
+            return None
         return None if number != number else number
     if types.is_string(kind):
         return value if isinstance(value, str) else None
@@ -359,5 +362,6 @@ def _epoch_micros(value: datetime.datetime, *, zoned: bool) -> int | None:
     """Return a time as microseconds since the epoch; None if one of time and column has a zone, and the other none."""
     if (value.tzinfo is not None) != zoned:
         return None
-    moment = value.astimezone(datetime.timezone.utc).replace(tzinfo=None) if zoned else value
-    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
+    # In UTC the moment may be before the first year, which only a difference of times can be.
+    since_epoch = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or datetime.timedelta())
+    return since_epoch // datetime.timedelta(microseconds=1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import InvalidOptionError
 
@@ -47,6 +48,14 @@ def met_in(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def in_type(values: Datum, kind: pa.DataType) -> Datum:
+    """Return values in a type in which they are compared or calculated; a number may be rounded to it, as in Spark."""
+    if pa.types.is_decimal(values.type) and pa.types.is_floating(kind):
+        # Arrow's own cast may be one unit off in the last place: 0.3 became 0.30000000000000004.
+        values = pc.cast(values, pa.string())
+    return pc.cast(values, kind, safe=False)
+
+
 def joined_type(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
     """Return the type that has all values of two types; None if there is none, or either is None."""
     if left is None or right is None or left == right:
@@ -64,7 +73,7 @@ def constant(text: str, kind: pa.DataType, *, column: str) -> Any:
     try:
         if reader is not None:
             return reader(text, kind)
-    except (ValueError, InvalidOperation):
+    except (ValueError, ArithmeticError):
         pass
     raise InvalidOptionError(
         f"The column {column!r} of type {kind} cannot be compared with {text!r}.", "Give a value of the column's type."
@@ -72,7 +81,18 @@ def constant(text: str, kind: pa.DataType, *, column: str) -> Any:
 
 
 def number_of(text: str) -> tuple[Any, pa.DataType]:
-    """Return a number as Spark types it: by its suffix; with an exponent a double, with a point a decimal."""
+    """Return a number as Spark types it: by its suffix; with an exponent a double, with a point a decimal.
+
+    Raises ValueError or ArithmeticError for a number that its type does not hold.
+    """
+    value, kind = _typed_number(text)
+    held_value = pa.scalar(value, kind)
+    # A float is the double next to its number.
+    return (held_value.as_py() if pa.types.is_float32(kind) else value), kind  # one value
+
+
+def _typed_number(text: str) -> tuple[Any, pa.DataType]:
+    """Return a number and its type, which may not hold it."""
     number, suffix = _number_and_suffix(text)
     if suffix in _SUFFIXES:
         kind = _SUFFIXES[suffix]
@@ -101,6 +121,12 @@ def moment(text: str, zone: str | None) -> datetime.datetime:
     return value if value.tzinfo is not None else value.replace(tzinfo=datetime.timezone.utc)
 
 
+def _held(value: Any, kind: pa.DataType) -> Any:
+    """Return a value that a type holds; raises ValueError or OverflowError for any other."""
+    pa.scalar(value, kind)
+    return value
+
+
 def _boolean(text: str, _: pa.DataType) -> bool:
     """Return the truth value that a text spells; ValueError for any other text."""
     if text.lower() not in {"true", "false"}:
@@ -111,9 +137,9 @@ def _boolean(text: str, _: pa.DataType) -> bool:
 _READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], Any]], ...] = (
     (pa.types.is_string, lambda text, _: text),
     (pa.types.is_boolean, _boolean),
-    (pa.types.is_integer, lambda text, _: int(text)),
+    (pa.types.is_integer, lambda text, _: _held(int(text), WIDE_DECIMAL)),
     (pa.types.is_floating, lambda text, _: float(text)),
-    (pa.types.is_decimal, lambda text, _: Decimal(text)),
+    (pa.types.is_decimal, lambda text, _: _held(Decimal(text), WIDE_DECIMAL)),
     (pa.types.is_date, lambda text, _: datetime.date.fromisoformat(text)),
-    (pa.types.is_timestamp, lambda text, kind: moment(text, kind.tz)),
+    (pa.types.is_timestamp, lambda text, kind: _held(moment(text, kind.tz), kind)),
 )

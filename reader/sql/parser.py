@@ -31,6 +31,7 @@ from .terms import (
     Sign,
     SqlTerm,
     calculated,
+    is_pattern,
 )
 from .tokens import KEYWORDS, SqlToken, SqlTokens
 
@@ -144,6 +145,8 @@ class _Parser:
             if pattern.kind != "text" or not pa.types.is_string(left.kind):
                 tokens.back()
                 raise tokens.wrong("has LIKE with something else than a text and a pattern such as 'Ro%'")
+            if not is_pattern(pattern.constant):
+                raise tokens.wrong("has a pattern with a backslash before something else than %, _ or another", pattern)
             return LikeTerm(left, pattern.constant)
         return None
 
@@ -178,8 +181,10 @@ class _Parser:
         sign = tokens.skip_any(["-", "+"])
         token = tokens.next()
         if token.kind == "number":
-            value, kind = number_of(f"-{token.text}" if sign == "-" else token.text)
-            return ConstantTerm(value, kind)
+            try:
+                return ConstantTerm(*number_of(f"-{token.text}" if sign == "-" else token.text))
+            except (ValueError, ArithmeticError):
+                raise tokens.wrong("has a number that its type does not hold", token) from None
         if sign is not None:
             # A signed value is added to zero, or subtracted from it.
             tokens.back()
@@ -241,7 +246,7 @@ class _Parser:
                 return ConstantTerm(datetime.date.fromisoformat(token.constant), pa.date32())
             zone = None if word == "TIMESTAMP_NTZ" else "UTC"
             return ConstantTerm(moment(token.constant, zone), pa.timestamp("us", zone))
-        except ValueError:
+        except (ValueError, OverflowError):
             raise self.tokens.wrong(f"has {word} with no {word.lower()}", token) from None
 
     def _compared(self, op: Operator, left: SqlTerm, right: SqlTerm, at: SqlToken) -> CompareTerm:

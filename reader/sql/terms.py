@@ -6,6 +6,7 @@ every number. Whole numbers that grow beyond their type, and a division by zero,
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...errors import ColumnValueError
 from ...table.arrow.arrays import plain
-from .coercion import Datum
+from .coercion import Datum, in_type
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "<=>"]
 Sign = Literal["+", "-", "*", "/"]
@@ -22,6 +23,8 @@ Sign = Literal["+", "-", "*", "/"]
 _BY_ORDER = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 _COMPARES = {"=": pc.equal, "!=": pc.not_equal, **_BY_ORDER}
 _CALCULATES = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked, "/": pc.divide}
+_ESCAPED = re.compile(r"\\[%_\\]")
+_PARTS_OF_PATTERN = re.compile(r"\\.|.", re.DOTALL)
 # The most digits that a whole number of a type has.
 _DIGITS = {pa.int32(): 10, pa.int64(): 19}
 
@@ -120,8 +123,7 @@ class CompareTerm(ConditionTerm, PairTerm):
 
     def of(self, rows: pa.RecordBatch) -> Datum:
         # Every value fits; a large whole number loses digits in a double, as in Spark.
-        sides = [pc.cast(side.of(rows), self.met, safe=False) for side in (self.left, self.right)]
-        return compared(self.op, *sides)
+        return compared(self.op, *(in_type(side.of(rows), self.met) for side in (self.left, self.right)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,25 @@ class LikeTerm(ConditionTerm, PartTerm):
     pattern: str
 
     def of(self, rows: pa.RecordBatch) -> Datum:
-        return pc.match_like(self.part.of(rows).cast(pa.string()), self.pattern)
+        texts = self.part.of(rows).cast(pa.string())
+        if "\\" in self.pattern:
+            # Arrow's own LIKE takes two backslashes for two where it looks for a part of the text.
+            return pc.match_substring_regex(texts, _regex_of_pattern(self.pattern))
+        return pc.match_like(texts, self.pattern)
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text can be a pattern of LIKE: a backslash escapes ``%``, ``_`` or a backslash, as in Spark."""
+    return _ESCAPED.sub("", text).find("\\") < 0
+
+
+def _regex_of_pattern(pattern: str) -> str:
+    """Return the regular expression of whole texts that a pattern of LIKE matches."""
+    parts = [
+        {"%": ".*", "_": "."}.get(part) or re.escape(part[-1])
+        for part in _PARTS_OF_PATTERN.findall(pattern)  # O(characters of the pattern)
+    ]
+    return f"(?s)^{''.join(parts)}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +240,7 @@ class FirstTerm:
         return frozenset().union(*(part.columns for part in self.parts))
 
     def of(self, rows: pa.RecordBatch) -> Datum:
-        return pc.coalesce(*(pc.cast(part.of(rows), self.kind, safe=False) for part in self.parts))
+        return pc.coalesce(*(in_type(part.of(rows), self.kind) for part in self.parts))
 
 
 def compared(op: Operator, left: Datum, right: Datum) -> Datum:
@@ -259,7 +279,7 @@ def _operand_in_type(values: Datum, result_type: pa.DataType) -> Datum:
     if pa.types.is_decimal(result_type):
         digits = (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_DIGITS.get(kind, 1), 0)
         result_type = pa.decimal256(*digits)
-    return pc.cast(values, result_type, safe=False)
+    return in_type(values, result_type)
 
 
 def column_of(datum: Datum, count: int) -> pa.Array:
