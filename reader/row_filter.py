@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -85,6 +86,11 @@ class EveryFilter:
         return reduce(pc.and_, (each.holds(rows) for each in self.filters))
 
 
+# How Arrow shows a column that an expression names by its position, and texts.
+_POSITION = re.compile(r"FieldPath\(")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class ExpressionFilter:
     """An expression of Arrow, evaluated by Arrow; files are skipped by what it says of single columns."""
@@ -121,7 +127,15 @@ def expression_values(expression: pc.Expression, rows: pa.RecordBatch) -> pa.Arr
 
 
 def needed_columns(expression: pc.Expression, empty: pa.Table) -> frozenset[str]:
-    """Return the columns of a table without rows that an expression is about; raises pa.ArrowException."""
+    """Return the columns of a table without rows that an expression is about.
+
+    Raises pa.ArrowException if it does not fit the columns, and InvalidOptionError if it names a column by position.
+    """
+    if _POSITION.search(_QUOTED.sub("", str(expression))):
+        raise InvalidOptionError(
+            f"The expression {expression} names a column by its position, which differs from read to read.",
+            "Name the column, as pyarrow.compute.field('name') does.",
+        )
     # A filter takes only truth values; an expression of any type is null or not.
     condition = expression.is_valid()
     empty.filter(condition)

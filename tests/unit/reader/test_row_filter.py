@@ -31,7 +31,10 @@ def test_arrow_decides_about_each_row_by_the_columns_it_needs(
     assert row_filter.columns == columns
 
 
-@pytest.mark.parametrize("where", [pc.field("other") == 1, pc.field("n") + 1, pc.field("n") == "x", 7, None])
+@pytest.mark.parametrize(
+    "where",
+    [pc.field("other") == 1, pc.field("n") + 1, pc.field("n") == "x", (pc.field(0) == 1) & pc.field("n"), 7, None],
+)
 def test_what_is_no_condition_on_the_columns_is_refused(where: object) -> None:
     with pytest.raises(InvalidOptionError, match="the table t"):
         read_where(where, ROWS.schema, "t")  # type: ignore[arg-type]
