@@ -10,8 +10,8 @@ _MEANINGS = {"*": ".*", "?": "."}
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """Return an expression that fully matches a path whose end matches the pattern; raises ValueError.
 
-    ``*`` and ``?`` match any characters, slashes included; ``[a-z]``, ``[^a-z]`` and ``{a,b}`` are choices; a backslash
-    makes the next character literal.
+    ``*`` and ``?`` match any characters, slashes included; ``[a-z]`` and ``{a,b}`` are choices, and ``[^a-z]`` or
+    ``[!a-z]`` is any other character; a backslash outside of brackets makes the next character literal.
     """
     parts, braces, position = [".*"], 0, 0
     while position < len(pattern):
@@ -23,12 +23,13 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
         elif character in _MEANINGS:
             parts.append(_MEANINGS[character])
         elif character == "[":
+            negation = "^" if pattern[position : position + 1] in {"!", "^"} else ""
+            position += len(negation)
             # A choice has at least one character, so that a ] may be its first.
             end = pattern.find("]", position + 1)
             if end < 0:
                 raise ValueError("a [ in the pattern is not closed")
-            choice = pattern[position:end]
-            parts.append(f"[{'^' if choice[0] in '!^' else ''}{_escaped(choice.lstrip('!^'))}]")
+            parts.append(f"[{negation}{_escaped(pattern[position:end])}]")
             position = end + 1
         elif character == "{":
             parts.append("(?:")

@@ -38,7 +38,10 @@ def test_everything_else_is_no_match(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "path"),
-    [("a.b", "axb"), ("a+", "aa"), ("^a", "a"), ("[a.]b", "xb"), ("[\\d]", "1"), ("a$", "a"), ("[[]", "]")],
+    [
+        *(("a.b", "axb"), ("a+", "aa"), ("^a", "a"), ("[a.]b", "xb"), ("[\\d]", "1"), ("a$", "a"), ("[[]", "]")),
+        *(("[^!a]b", "!b"), ("[!^a]b", "^b"), ("[!]a]b", "]b")),
+    ],
 )
 def test_signs_of_other_languages_mean_themselves(pattern: str, path: str) -> None:
     assert not compile_glob(pattern).fullmatch(path)
