@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ColumnValueError
-from ..table.arrow.arrays import list_array, struct_array
+from ..table.arrow.arrays import bitmap, list_array, struct_array
 from ..table.schema.types import LOCAL_MICROS, MAX_DECIMAL_PRECISION, UTC_MICROS, children, is_bytes, is_list, is_text
 from .taken_values import list_values, struct_fields, values_at
 
@@ -24,6 +24,7 @@ from .taken_values import list_values, struct_fields, values_at
 _SHOWN = 100
 # A text of another layout may have more bytes than one plain array can hold.
 _MOST_BYTES = 1 << 30
+_MOST_OF_OFFSETS = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,23 @@ class HudiTypes:
             return [pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)]
         # Otherwise a plain array might have to hold more bytes than it can.
         if batch.nbytes > _MOST_BYTES and batch.num_rows > 1:
-            half = batch.num_rows // 2
-            return [*self.batches(batch.slice(0, half), first_row), *self.batches(batch.slice(half), first_row + half)]
-        columns = [
-            _converted_column(column, field, first_row)
-            for column, field in zip(batch.columns, self.schema, strict=True)
-        ]
+            return self._in_two_parts(batch, first_row)
+        try:
+            columns = [
+                _converted_column(column, field, first_row)
+                for column, field in zip(batch.columns, self.schema, strict=True)
+            ]
+        except (pa.ArrowInvalid, pa.ArrowCapacityError):
+            # No single value failed. The texts of a dictionary, or of views, may have more bytes than the batch.
+            if batch.num_rows < 2:
+                raise
+            return self._in_two_parts(batch, first_row)
         return [pa.RecordBatch.from_arrays(columns, schema=self.schema)]
+
+    def _in_two_parts(self, batch: pa.RecordBatch, first_row: int) -> list[pa.RecordBatch]:
+        """Return what `batches` returns for each half of a batch."""
+        half = batch.num_rows // 2
+        return [*self.batches(batch.slice(0, half), first_row), *self.batches(batch.slice(half), first_row + half)]
 
 
 def needs_stored_columns(row_columns: pa.Schema | None) -> bool:
@@ -140,7 +151,9 @@ def _hudi_type(data_type: pa.DataType, stored_type: pa.DataType | None, *, local
     if types.is_decimal(data_type):
         return pa.decimal128(min(data_type.precision, MAX_DECIMAL_PRECISION), data_type.scale)
     if types.is_timestamp(data_type):
-        is_moment = data_type.tz is not None or (stored_type == UTC_MICROS if _is_timestamp(stored_type) else not local)
+        is_moment = data_type.tz is not None or (
+            stored_type.tz is not None if stored_type is not None and types.is_timestamp(stored_type) else not local
+        )
         return UTC_MICROS if is_moment else LOCAL_MICROS
     return _nested_type(data_type, stored_type, local=local)
 
@@ -175,10 +188,6 @@ def _type_of_whole_numbers(data_type: pa.DataType) -> pa.DataType:
     """Return the type for whole numbers of any width and sign: the next signed type that a table can have."""
     signed = pa.types.is_signed_integer(data_type)
     return pa.int32() if data_type.bit_width < 32 or (signed and data_type.bit_width == 32) else pa.int64()
-
-
-def _is_timestamp(data_type: pa.DataType | None) -> bool:
-    return data_type is not None and bool(pa.types.is_timestamp(data_type))
 
 
 def _converted_column(column: pa.Array, field: pa.Field, first_row: int) -> pa.Array:
@@ -255,7 +264,29 @@ def _converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     if types.is_timestamp(data_type):
         # Without a zone the digits count as UTC.
         return array.cast(pa.timestamp("us", array.type.tz)).cast(data_type)
-    return array.cast(data_type)
+    return _near_its_start(array).cast(data_type)
+
+
+def _near_its_start(array: pa.Array) -> pa.Array:
+    """Return large texts and bytes, or bytes of a fixed width, with their first value at the start of their buffer.
+
+    Arrow's casts to types with offsets of 32 bits leave a slice's values where they lie in the whole array. Beyond
+    2 GiB they fail, or return offsets that have wrapped around.
+    """
+    types = pa.types
+    valid = bitmap(array.is_valid() if array.null_count else None)
+    if types.is_fixed_size_binary(array.type) and array.offset:
+        width = array.type.byte_width
+        values = array.buffers()[1].slice(array.offset * width, len(array) * width)
+        return pa.Array.from_buffers(array.type, len(array), [valid, values])
+    if len(array) and (types.is_large_string(array.type) or types.is_large_binary(array.type)):
+        _, offsets_buffer, values = array.buffers()
+        offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
+        if offsets[-1] > _MOST_OF_OFFSETS:
+            values = values.slice(offsets[0], offsets[-1] - offsets[0])
+            buffers = [valid, pa.py_buffer(offsets - offsets[0]), values]
+            return pa.Array.from_buffers(array.type, len(array), buffers)
+    return array
 
 
 def _whole_days(array: pa.Array) -> pa.Array:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyhudi.arrow.hudi_types import HudiTypes, needs_stored_columns
 from pyhudi.errors import ColumnValueError
 from pyhudi.table.schema.types import LOCAL_MICROS, UTC_MICROS
+from support.seams import patch_seam, read_seam
 
 Encode = Callable[[pa.Array], pa.Array]
 
@@ -204,3 +205,45 @@ def test_a_run_below_a_null_struct_is_no_value() -> None:
 
     moment = datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
     assert batch.column("s").to_pylist() == [None, None, {"f": moment}, {"f": moment}]
+
+
+# The system gives memory to the pages of these zeros only once they are touched.
+BEYOND_32_BITS = pa.py_buffer(np.zeros((1 << 31) + 4096, np.uint8))
+
+
+def long_text() -> pa.Array:
+    offsets = pa.py_buffer(np.array([0, 1 << 31, (1 << 31) + 3, (1 << 31) + 5], np.int64))
+    return pa.Array.from_buffers(pa.large_string(), 3, [None, offsets, BEYOND_32_BITS])
+
+
+def wide_bytes() -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(1024), len(BEYOND_32_BITS) // 1024, [None, BEYOND_32_BITS])
+
+
+@pytest.mark.parametrize(("make", "taken", "lengths"), [(long_text, 2, [3, 2]), (wide_bytes, 3, [1024] * 3)])
+def test_values_beyond_two_gibibytes_of_an_array_are_brought_over(
+    make: Callable[[], pa.Array], taken: int, lengths: list[int]
+) -> None:
+    column = make()
+    rows = pa.record_batch({"v": column.slice(len(column) - taken)})
+    (batch,) = HudiTypes.of(rows.schema, None).batches(rows, 0)
+
+    assert pc.binary_length(batch.column("v")).to_pylist() == lengths
+    assert not any(batch.column("v")[taken - 1].as_py().strip("\0" if make is long_text else b"\0"))
+
+
+def test_texts_that_grow_too_large_for_a_plain_array_are_cut_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a dictionary, which has each of them once."""
+    converted = read_seam("a column in Hudi's type")
+
+    def of_three_at_most(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+        if len(array) > 3:
+            raise pa.ArrowCapacityError("array cannot contain more than 3 texts")
+        return converted(array, data_type)
+
+    patch_seam(monkeypatch, "a column in Hudi's type", of_three_at_most)
+    texts = [f"text {number}" for number in range(10)]
+    rows = pa.record_batch({"v": pa.array(texts).dictionary_encode()})
+    batches = HudiTypes.of(rows.schema, None).batches(rows, 0)
+
+    assert [text for batch in batches for text in batch.column("v").to_pylist()] == texts
