@@ -14,6 +14,7 @@ from ..options.model import HudiOptions
 from ..options.names import OPTIONS
 from ..options.sources import find_config
 from ..storage import open_storage
+from ..storage.base import Storage
 from ..table.config import create_config
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import without_meta
@@ -98,8 +99,7 @@ def create_table(
     the number; None if it leaves the plan as it is.
     """
     from ..operations.planning.plan import plan_write  # noqa: PLC0415 (see __init__.py)
-    from ..operations.planning.target import find_target  # noqa: PLC0415
-    from ..operations.write.after_commit import describe, tables, warn_once  # noqa: PLC0415
+    from ..operations.write.after_commit import describe, tables  # noqa: PLC0415
 
     storage = open_storage(path, options.storage_options, durable=options.durable)
     exists = find_config(storage) is not None
@@ -107,9 +107,7 @@ def create_table(
         raise _exists(path, open_call)
     request = options.to_write_request(path, schema(), overwrite=False)
     if exists:
-        target = find_target(request, storage)
-        warn_once(target.notices)
-        _check_same(target.table, request, path, open_call)
+        _find_same(request, storage, open_call)
         return False
     plan, number = plan_write(request), None
     if with_buckets is not None:
@@ -117,13 +115,26 @@ def create_table(
     _check_kept(plan, path)
     if dry_run:
         return True
-    # Another process may have made a table meanwhile.
     if not create_config(storage, plan.new_config):
-        raise _exists(path, open_call)
+        # Another process has made a table meanwhile.
+        if not if_not_exists:
+            raise _exists(path, open_call)
+        _find_same(request, storage, open_call)
+        return False
     _make_timeline_folder(plan.table)
     note = "" if number is None else " suggest_buckets chose their number by the given rows."
     tables.info("%s%s", describe(plan.config, path), note)
     return True
+
+
+def _find_same(request: WriteRequest, storage: Storage, open_call: str) -> None:
+    """Raise OptionConflictError unless the table below a store has the terms of a call that may have made it."""
+    from ..operations.planning.target import find_target  # noqa: PLC0415 (see __init__.py)
+    from ..operations.write.after_commit import warn_once  # noqa: PLC0415
+
+    target = find_target(request, storage)
+    warn_once(target.notices)
+    _check_same(target.table, request, storage.path, open_call)
 
 
 def _check_same(table: Table, request: WriteRequest, path: str, open_call: str) -> None:
