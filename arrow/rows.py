@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidOptionError
+from ..errors import DuplicateColumnError, InvalidOptionError
 from ..methods.pandas_rows import table_of_pandas
 from ..storage import open_storage
 from ..storage.base import Storage
@@ -43,12 +43,40 @@ class GivenRows:
     once: bool = False
 
     def select(self, columns: list[str]) -> GivenRows:
-        """Return some of the columns."""
+        """Return some of the columns; raises `DuplicateColumnError` if the rows have one of them twice."""
         if self.schema is None:
             return self
+        twice = next((name for name in columns if len(self.schema.get_all_field_indices(name)) > 1), None)
+        if twice is not None:
+            raise DuplicateColumnError(f"The rows have the column {twice!r} twice.", "Rename or drop one of the two.")
         schema = pa.schema([self.schema.field(name) for name in columns])
         open_rows = self.open
         return replace(self, schema=schema, open=lambda: (batch.select(columns) for batch in open_rows()))
+
+
+class SourceFailedError(Exception):
+    """The source of a write's rows raised ``error``, which says nothing of the table that is written.
+
+    A write would take some errors for conflicts with other writers of its own table, and run again.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__("the source of the rows failed")
+        self.error = error
+
+
+def from_source(open_rows: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Open a source and yield its batches; an error of the source becomes a `SourceFailedError`."""
+    batches: Iterator[pa.RecordBatch] | None = None
+    while True:
+        try:
+            batches = open_rows() if batches is None else batches
+            batch = next(batches, None)
+        except Exception as error:
+            raise SourceFailedError(error) from error
+        if batch is None:
+            return
+        yield batch
 
 
 def given_rows(rows: Any) -> GivenRows:
@@ -104,25 +132,33 @@ def _batch_check(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch
 
     def check_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch; raises `InvalidOptionError` if it is none, or has other columns than the first."""
-        if not isinstance(batch, pa.RecordBatch) or batch.schema != schema:
-            description = (
-                ", ".join(map(str, batch.schema)) if isinstance(batch, pa.RecordBatch) else type(batch).__name__
-            )
+        if not isinstance(batch, pa.RecordBatch):
             raise InvalidOptionError(
-                f"A batch of an iterator has the columns {description}, and the first batch had "
-                f"{', '.join(map(str, schema))}.",
-                "Give all batches the same columns and types.",
+                f"An iterator of rows gave a {type(batch).__name__} after its first batch.",
+                "Give an iterator of pyarrow.RecordBatch.",
+            )
+        if batch.schema != schema:
+            raise InvalidOptionError(
+                f"A batch of an iterator has the columns {_columns_text(batch.schema)}, and the first batch had "
+                f"{_columns_text(schema)}.",
+                "Give all batches the same columns and types, in the same order.",
             )
         return batch
 
     return check_batch
 
 
+def _columns_text(schema: pa.Schema) -> str:
+    """Return the names of columns with their types, for an error."""
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
 @dataclass
 class RowsComingOnce:
     """Rows that can be read only once, kept until the end of a write for further attempts.
 
-    An attempt may end before it has read all rows. The next attempt gets the kept rows first, and then the rest.
+    An attempt may end before it has read all rows. The next attempt gets the kept rows first, and then the rest. Rows
+    that failed to come fail again in each attempt.
     """
 
     rows: Iterator[pa.RecordBatch]
@@ -132,6 +168,7 @@ class RowsComingOnce:
     _closing: ExitStack = field(default_factory=ExitStack)
     _local: Storage | None = None
     _numbers: Iterator[int] = field(default_factory=count)
+    _failure: Exception | None = None
 
     def __enter__(self) -> RowsComingOnce:
         return self
@@ -145,9 +182,19 @@ class RowsComingOnce:
             for piece in spill.pieces:
                 yield from spill.batches(piece)
         yield from self._memory.copy()
-        for batch in self.rows:
+        while (batch := self._next()) is not None:
             self._keep(batch)
             yield batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        """Return the next batch, None behind the last; raises the error with which the rows failed to come."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return next(self.rows, None)
+        except Exception as error:
+            self._failure = error
+            raise
 
     def _keep(self, batch: pa.RecordBatch) -> None:
         """Keep a batch in memory, and move what is there to disk once it has too many bytes."""

@@ -20,7 +20,7 @@ from ..storage.threads import SharedItems
 from ..table.files.output import MIB
 from ..timeline.timeline import Timeline
 from .hudi_types import HudiTypes
-from .rows import GivenRows, RowsComingOnce, first_bytes
+from .rows import GivenRows, RowsComingOnce, SourceFailedError, first_bytes, from_source
 
 if TYPE_CHECKING:
     from ..operations.planning.plan import WritePlan
@@ -53,7 +53,7 @@ class TypedRows:
         def typed() -> Iterator[pa.RecordBatch]:
             """Yield the rows in the types of the table."""
             first_row = 0
-            for batch in rows.open():
+            for batch in from_source(rows.open):
                 yield from types.batches(batch, first_row)
                 first_row += batch.num_rows
 
@@ -156,12 +156,18 @@ class RowWrite:
 def run_again(
     storage: Storage, resolved: ResolvedOptions, attempt: Callable[[str, PastAttempts], CommitResult]
 ) -> CommitResult:
-    """Attempt a write until it completes, or the time of its options is over; log its result."""
+    """Attempt a write until it completes, or the time of its options is over; log its result.
+
+    Raises the own error of a source of rows that fails.
+    """
     from ..operations.write.retries import Retries  # noqa: PLC0415 (see methods/__init__.py)
 
     options, start = resolved.options, time.monotonic()
     retries = Retries.of(storage, options.write_settings(), write_id=options.write_id, application=options.application)
-    return timed(retries.run(attempt), start, resolved.notices)
+    try:
+        return timed(retries.run(attempt), start, resolved.notices)
+    except SourceFailedError as failure:
+        raise failure.error from failure.error.__cause__
 
 
 def with_services_after(

@@ -12,6 +12,7 @@ from ..errors import PyHudiError
 from ..operations.words.text import html_table, in_html
 from ..options.catalogue import Scope
 from ..options.model import HudiOptions
+from ..options.names import name_of
 from ..options.parsing import texts_of
 from ..options.sources import READING, ResolvedOptions, find_config, resolve_options
 from ..storage import open_storage
@@ -99,7 +100,11 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
 
     def _resolve(self, options: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
         """Return the options of a call, which outrank those of this object; options of other scopes do not count."""
-        texts = {**texts_of(self._options), **texts_of(options)}
+        texts_of_call = texts_of(options)
+        # The call may name an option by its short name, and the object by its long one.
+        names_of_call = {name_of(key) for key in texts_of_call} - {None}
+        own_texts = {key: text for key, text in texts_of(self._options).items() if name_of(key) not in names_of_call}
+        texts = {**own_texts, **texts_of_call}
         return resolve_options(texts, self._path, scopes, session=self._session, warn=warn)
 
 

@@ -29,11 +29,14 @@ from pyhudi.errors import (
     MissingColumnError,
     MissingOptionError,
     OptionConflictError,
+    PyHudiError,
+    StorageError,
     TableNotFoundError,
     UnsupportedTypeError,
 )
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.files.names import met_at_file
 from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
@@ -274,12 +277,58 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
         return finish(run, results)
 
     patch_seam(monkeypatch, "finish a local run", conflicting)
-    upserted = table.upsert(batches())
+    done = table.upsert(batches())
 
     assert len(tries) == 2
     assert asked == list(range(1, 60))
-    assert upserted.inserts + upserted.updates == 59
+    assert done.inserts + done.updates == 59
     assert fares(table) == dict.fromkeys(range(1, 60), 5.0)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        CommitConflictError("A row of another table was changed meanwhile.", "Write again."),
+        StorageError(
+            "A file of another table is gone.", "Look.", met=met_at_file("Rome/0-a_0-0-0_20200101000000000.parquet")
+        ),
+    ],
+)
+def test_a_source_that_fails_is_no_conflict_of_the_table_that_is_written(
+    table: arrow.Table, failure: PyHudiError
+) -> None:
+    """A write that ran again would have the rows that came before the failure alone."""
+    table.upsert(trips(1, 2))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield trips(3).to_batches()[0]
+        raise failure
+
+    for write in (table.upsert, table.overwrite):
+        with pytest.raises(type(failure)) as raised:
+            write(batches())
+        assert raised.value is failure
+    with pytest.raises(type(failure)):
+        table.merge(batches()).when_matched_update_all().when_not_matched_by_source_delete().execute()
+    assert fares(table) == {1: 1.0, 2: 1.0}
+
+
+def test_options_of_a_call_outrank_those_of_the_table_whatever_their_names(table: arrow.Table) -> None:
+    inserting = arrow.Table(table.path, options={"operation": "insert"})
+    inserting.append(trips(1))
+    inserting.append(trips(1))
+    assert inserting.upsert(trips(2)).operation == "UPSERT"
+    inserting.delete("id = 2")
+
+    past = arrow.Table(table.path, options={"as_of": "2020-01-01"})
+    assert past.read(as_of="2999-01-01").num_rows == table.read().num_rows == 2
+
+
+def test_rows_with_a_key_column_twice_are_refused(table: arrow.Table) -> None:
+    with pytest.raises(DuplicateColumnError, match="'id' twice"):
+        table.delete(pa.table([[1], [1]], names=["id", "id"]))
+    with pytest.raises(DuplicateColumnError, match=r"'fare' .* twice"):
+        table.read(["fare", "id", "fare"])
 
 
 @pytest.mark.parametrize(("fare", "attempts", "left"), [(0.5, 1, {9: 0.5}), (5.0, 2, {})])
@@ -369,11 +418,11 @@ def test_a_process_ends_though_it_has_read_a_part_of_a_scan(table: arrow.Table) 
         "rows = Table(sys.argv[1], threads=2).scan(); print(bool(rows.read_next_batch().num_rows))"
     )
 
-    process = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code, table.path], capture_output=True, text=True, timeout=120, check=True
     )
 
-    assert process.stdout == "True\n"
+    assert done.stdout == "True\n"
 
 
 def test_reads_of_the_past_and_of_changes_and_meta_columns(table: arrow.Table) -> None:
