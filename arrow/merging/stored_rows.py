@@ -61,7 +61,7 @@ class StoredRows:
         return self._of_slices(slices, self.columns)
 
     def rows_at(self, places: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the keys and partition paths of the rows at some places, and of others."""
+        """Yield the keys and partition paths of the rows at some places, and of other rows of the same file slices."""
         keys = places.column(RECORD_KEY).combine_chunks()
         sought_keys = SoughtKeys.of(keys, None if self.table.is_global else places.select([PARTITION_PATH]))
         columns = pa.schema([self.snapshot.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)])

@@ -13,5 +13,9 @@ Values = tuple[object, ...]
 START: list[Values] = [(1, "a", 5, 1, "one"), (2, "a", 5, 2, "two"), (3, "b", 5, 3, "three"), (4, "b", 9, 4, None)]
 
 
+def given(*rows: Values) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(NAMES, row, strict=True)) for row in rows], SCHEMA)
+
+
 def counts(done: Any) -> tuple[int, int, int, int]:
     return done.inserts, done.updates, done.deletes, done.moved

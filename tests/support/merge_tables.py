@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyhudi import HudiTable
 from pyspark.sql import DataFrame, SparkSession
 from support.drive import rows_of, write
-from support.merge_rows import NAMES, SCHEMA, START, Values, counts
+from support.merge_rows import NAMES, SCHEMA, START, Values, counts, given
 
 COLUMNS = "id int, p string, ts bigint, n int, t string"
 
@@ -34,7 +33,7 @@ def made(spark: SparkSession, path: Path, **terms: Any) -> HudiTable:
 
 def add(path: str, *rows: Values) -> None:
     """Have another writer upsert rows, which no engine carries out."""
-    write(path, pa.Table.from_pylist([dict(zip(NAMES, row, strict=True)) for row in rows], SCHEMA))
+    write(path, given(*rows))
 
 
 __all__ = ["COLUMNS", "NAMES", "SCHEMA", "START", "Values", "add", "counts", "frame", "made", "rows"]
