@@ -21,6 +21,7 @@ from ..config.table_config import TableConfig
 from ..schema.casts import fits_by_value
 from ..schema.conform import conform_array
 from ..schema.fields import find_field, values_of
+from ..schema.types import is_text
 from .partition_paths import check_safe, format_segment, parse_partition_path
 from .time_partitions import TimeOptions, TimePartitions
 from .values import PARTITION, RECORD_KEY, KeyColumn
@@ -117,9 +118,17 @@ class KeyGenerator:
         return [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
 
     def texts(self, batch: pa.RecordBatch, fields: Iterable[str]) -> list[KeyPart]:
-        """Return the texts of some key columns, as keys have them but for nulls and empty texts."""
-        columns = [KeyColumn(field, RECORD_KEY) for field in fields]
-        return [(column.field, column.texts(self._values(batch, column))) for column in columns]
+        """Return the texts of some key columns, as keys have them but for nulls and empty texts.
+
+        Raises DataError for texts that are not valid UTF-8.
+        """
+        texts = []
+        for column in (KeyColumn(field, RECORD_KEY) for field in fields):
+            values = self._values(batch, column)
+            if is_text(values.type):
+                column.check_text(values)
+            texts.append((column.field, column.texts(values)))
+        return texts
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row, each path once in the dictionary."""

@@ -20,6 +20,7 @@ from .types import MAX_DECIMAL_PRECISION, children, decimal_bytes
 
 _MASK = "__"
 _MOST_FIELDS = 50_000
+_LAST_CHAR = 0xFFFF
 _DEEPEST = 64
 _NOT_FIRST = re.compile("[^A-Za-z_]")
 _NOT_IN_NAME = re.compile("[^A-Za-z0-9_]")
@@ -50,8 +51,13 @@ def sanitise_name(name: str) -> str:
 
 
 def is_avro_name(name: str) -> bool:
-    """Return whether Apache Hudi, and Java's Avro, accept a column's name: they take letters of any script."""
+    """Return whether Apache Hudi, and Java's Avro, accept a column's name.
+
+    They take letters of any script, if Java has them in one ``char``: those up to U+FFFF.
+    """
     initial, following = name[:1], name[1:]
+    if any(ord(character) > _LAST_CHAR for character in name):
+        return False
     return (initial == "_" or initial.isalpha()) and all(c == "_" or c.isalpha() or c.isdecimal() for c in following)
 
 

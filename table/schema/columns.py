@@ -57,7 +57,8 @@ def canonical(schema: pa.Schema) -> pa.Schema:
 
 def check_storable(schema: pa.Schema) -> None:
     """Raise DuplicateColumnError or UnsupportedTypeError for data columns that a table cannot keep."""
-    own_names = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
+    # Spark's readers take names that differ in case alone for one.
+    own_names = [name for name in schema.names if name.lower() in {*META_COLUMNS, OPERATION_COLUMN}]
     if own_names:
         raise UnsupportedTypeError(
             f"Column {own_names[0]!r} has the name of one of Hudi's own columns.", "Drop the column before writing."

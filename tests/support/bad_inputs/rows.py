@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 from pyhudi import errors
-from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Act, Case, changed, upsert
+from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, SCHEMA, Act, Case, changed, upsert
 from support.write_settings import write_settings
 
 PARTITION_VALUES = {
@@ -207,7 +208,14 @@ ROWS = [
         upsert(changed("p", [-719_163, 0], pa.date32())),
         good=changed("p", [-719_162, 0], pa.date32()),
     ),
-    Case("key that is no UTF-8", errors.DataError, ("UTF-8", r"near b'\xff'"), upsert(changed("id", NO_UTF8))),
+    Case("key that is no UTF-8", errors.DataError, ("UTF-8", "'id'"), upsert(changed("id", NO_UTF8))),
+    Case(
+        "key that is no UTF-8, to be looked up",
+        errors.DataError,
+        ("UTF-8", "'id'"),
+        upsert(changed("id", NO_UTF8)),
+        table=replace(KEYED, bucket_count=None, index_type="SIMPLE"),
+    ),
     Case(
         "partition that is no UTF-8",
         errors.DataError,
@@ -218,7 +226,7 @@ ROWS = [
     Case(
         "cut off character in one part of a key",
         errors.DataError,
-        ("UTF-8", r"near b'\xe2\x82'"),
+        ("UTF-8", "'id'"),
         upsert(composite([CUT_OFF, pa.array([10, 20])])),
         table=COMPOSITE,
     ),
