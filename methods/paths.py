@@ -7,6 +7,7 @@ that disappears with the session. Relative paths are refused there.
 from __future__ import annotations
 
 import os
+import re
 
 from ..errors import InvalidOptionError
 
@@ -24,7 +25,7 @@ def absolute(path: AnyPath) -> str:
     """
     text = plain_path(path)
     if not depends_on_process(text):
-        return text if _has_scheme(text) else os.path.normpath(text)
+        return _with_single_separators(text) if _has_scheme(text) else os.path.normpath(text)
     expanded = os.path.expanduser(text)  # noqa: PTH111 (a Path would lose the slashes of other stores)
     if expanded.startswith("~"):
         raise InvalidOptionError(
@@ -48,6 +49,12 @@ def plain_path(path: AnyPath) -> str:
     text = os.fspath(path)
     without_scheme = text.removeprefix("file:")
     return text if os.path.isabs(without_scheme) else without_scheme  # noqa: PTH117
+
+
+def _with_single_separators(url: str) -> str:
+    """Return a URL with one slash between two names, as Spark and Apache Hudi read it; a store may keep two."""
+    scheme, separator, rest = url.partition("://")
+    return scheme + separator + re.sub("//+", "/", rest)
 
 
 def _has_scheme(text: str) -> bool:

@@ -139,7 +139,11 @@ class RemoteStorage:
     def _connected(self) -> Any:
         """Return fsspec's file system for the path, or raise what the user can do about it."""
         try:
-            return fsspec.filesystem(self.scheme, **dict(self.options))
+            options = {name: _value(name, text) for name, text in self.options}
+            if "://" not in self.path:
+                return fsspec.filesystem(self.scheme, **options)
+            # Host, port and user are those in the path, unless an option says otherwise.
+            return fsspec.core.url_to_fs(self.path, **options)[0]
         except ImportError as error:
             raise StorageError(
                 f"pyhudi cannot reach the table {self.path}: {error}.",
@@ -214,6 +218,11 @@ class RemoteStorage:
                 raise
             # A traceback would show the causes.
             raise type(error)(hide(error.what, secrets), hide(error.todo, secrets)) from None
+
+
+def _value(name: str, text: str) -> str | int:
+    """Return the value of an option as fsspec's file systems take it: a port is a number."""
+    return int(text) if name == "port" and text.isdecimal() else text
 
 
 def _modified(entry: Mapping[str, Any]) -> float:

@@ -14,7 +14,7 @@ def test_a_path_is_spelled_so_that_any_process_understands_it(tmp_path: Path, mo
     assert absolute("a/b") == absolute("./a//b/") == absolute("file:a/b") == f"{tmp_path}/a/b"
     assert absolute("~/a") == "/home/somebody/a"
     assert absolute(Path("/a/b")) == absolute("/a/c/../b") == "/a/b"
-    assert absolute("s3://bucket/a") == "s3://bucket/a"
+    assert absolute("s3://bucket/a") == absolute("s3://bucket//a") == "s3://bucket/a"
     assert absolute("file:/a/b") == "file:/a/b"
     assert absolute("./~a") == f"{tmp_path}/~a"
     with pytest.raises(InvalidOptionError, match="~nobody-of-that-name/a"):

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from typing import Any
 
 import fsspec
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.utils import infer_storage_options
 from pyhudi.errors import InvalidOptionError, StorageError
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
@@ -47,7 +50,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
         raise ImportError("Please install gcsfs")
 
-    monkeypatch.setattr(fsspec, "filesystem", missing)
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
 
     with pytest.raises(StorageError, match="Please install gcsfs"):
         open_storage("gs://bucket/t")
@@ -69,11 +72,37 @@ def test_a_store_that_its_client_cannot_reach_says_in_short_what_to_do_instead(
         raise error
 
     monkeypatch.setattr(fsspec, "filesystem", unreached)
+    monkeypatch.setattr(fsspec.core, "url_to_fs", unreached)
     with pytest.raises((InvalidOptionError, StorageError), match=instead) as raised:
         open_storage(path)
 
     assert path in str(raised.value)
     assert len(str(raised.value)) < 700
+
+
+class FilesOfHosts(MemoryFileSystem):
+    """A store that keeps each host's files apart, as HDFS does."""
+
+    protocol = "hosted"
+
+    def __init__(self, host: str = "", port: int = 0, **options: Any) -> None:
+        super().__init__(**options)
+        self.host, self.port = host, port
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
+        return f"{self.host} {self.port}".encode()
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
+        named = infer_storage_options(path)
+        return {name: named[name] for name in ("host", "port") if name in named}
+
+
+def test_a_host_in_the_path_is_the_host_that_is_asked() -> None:
+    fsspec.register_implementation("hosted", FilesOfHosts, clobber=True)
+
+    assert open_storage("hosted://near:8020/t").read("a") == b"near 8020"
+    assert open_storage("hosted://far/t", {"port": "9000"}).read("a") == b"far 9000"
 
 
 def test_a_store_is_opened_without_a_request() -> None:
