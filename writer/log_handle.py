@@ -29,6 +29,7 @@ from ..table.merging.merger import MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.merging.winners import fold
 from ..table.schema.columns import ARRIVES, MOVED, RECORD_KEY, STAYS
+from ..table.slices.hiding_deletes import HidingDeletes
 from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
 from .known_keys import KnownKeys, StoredOrder, WholeRows
 from .slice_reader import SliceReader
@@ -102,6 +103,7 @@ class LogHandle:
         self._open: LogOutput | None = None
         self._published: list[WrittenFile] = []
         self._dropped, self._outdone_key = 0, ""
+        self._hiding: HidingDeletes | None = None
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
         """Fold rows and append the result as blocks: rows first, then deletes.
@@ -171,7 +173,12 @@ class LogHandle:
         # Each row says whether it stays here, is inserted, or moved here.
         arrivals = live.column(ARRIVES).to_numpy()
         new = np.flatnonzero(arrivals != STAYS)
-        outdone = new[slices.merged(self._file_slice).deletes.outdone(live.take(pa.array(new)))]
+        if not len(new):
+            return live
+        if self._hiding is None:
+            # Read once, as the rows of a file group come in many batches.
+            self._hiding = slices.merged(self._file_slice).deletes
+        outdone = new[self._hiding.outdone(live.take(pa.array(new)))]
         if not len(outdone):
             return live
         keys = live.column(RECORD_KEY)
