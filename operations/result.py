@@ -153,7 +153,7 @@ class ServiceResult:
         if self.error:
             return f"{head} failed: {self.error}"
         words = "would be " if self.dry else ""
-        parts = [text.format(words, _amount(number, noun)) for number, (text, noun) in self._counts_with_texts()]
+        parts = [text.format(words, _amount(number, noun)) for number, (text, noun) in _counts_with_texts(self)]
         size = f" ({_size_text(self.bytes)})" if self.bytes and parts else ""
         summary = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
         return f"{head}{summary} in {self.seconds:.1f} s." + "".join(
@@ -166,16 +166,7 @@ class ServiceResult:
     @property
     def changed(self) -> bool:
         """Whether it changed anything, or would change anything if this was a dry run."""
-        return bool(self.instant or self._counts_with_texts())
-
-    def _counts_with_texts(self) -> list[tuple[int, tuple[str, str]]]:
-        """Return the counts that are not zero, each with its text and its noun as in `_TEXTS_BY_SERVICE`.
-
-        A service without texts of its own gets those of deleting.
-        """
-        texts = _TEXTS_BY_SERVICE.get(self.service, _DELETED)
-        counts = [(getattr(self, name), words) for name, words in texts.items()]
-        return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]
+        return bool(self.instant or _counts_with_texts(self))
 
     @property
     def left(self) -> str:
@@ -325,7 +316,7 @@ class CommitResult:
         duration = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
         head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
         service_sentences = [
-            f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence
+            f" Then {service}" for service in self.services if service.error or _counts_with_texts(service)
         ]
         metadata = f" {self.metadata}" if self.metadata is not None and self.metadata.partitions else ""
         facts = ", ".join([*(counts or ["no rows"]), *files])
@@ -352,6 +343,16 @@ def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> 
     """Return a commit's result with the results of the services after it, and with their seconds among its phases."""
     seconds = {**result.seconds, **{service.service: service.seconds for service in services}}
     return replace(result, seconds=seconds, services=services)
+
+
+def _counts_with_texts(service: ServiceResult) -> list[tuple[int, tuple[str, str]]]:
+    """Return the counts that are not zero, each with its text and its noun as in `_TEXTS_BY_SERVICE`.
+
+    A service without texts of its own gets those of deleting.
+    """
+    texts = _TEXTS_BY_SERVICE.get(service.service, _DELETED)
+    counts = [(getattr(service, name), words) for name, words in texts.items()]
+    return [(len(value) if isinstance(value, tuple) else value, words) for value, words in counts if value]
 
 
 def _sentence_in_round(service: ServiceResult) -> str:

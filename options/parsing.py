@@ -259,9 +259,10 @@ def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[s
                 warnings.warn(message, PyHudiWarning, stacklevel=5)
             if key not in _reported:
                 logger.warning(message)
+                _reported.add(key)
         elif entry.effect is Effect.NO_MEANING and key not in _reported:
             logger.info("The option %s has no meaning for pyhudi: %s.", key, entry.why)
-        _reported.add(key)
+            _reported.add(key)
     return tuple(messages)
 
 

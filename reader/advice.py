@@ -16,9 +16,10 @@ _ADVISED: set[str] = set()
 
 
 def advise_condition(snapshot: Snapshot, files: int, how: str) -> None:
-    """Log once per process and table that a read without a condition opens many files; ``how`` says how to give one.
+    """Log once per process and table that a read, which has no condition, opens many files.
 
-    A query of the past or of changes gets no advice.
+    ``files`` is their number, and ``how`` says how to give a condition. A query of the past or of changes gets no
+    advice: it may want all rows of a moment.
     """
     path = snapshot.storage.path
     if files <= MOST_FILES or snapshot.query is not None or path in _ADVISED:

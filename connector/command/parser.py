@@ -104,7 +104,7 @@ class EntryPoint:
 
 
 def build_parser(entry: EntryPoint) -> argparse.ArgumentParser:
-    """Return the parser of all commands and jobs for one way to call it."""
+    """Return the parser of all commands, or of all jobs, for the program that calls it."""
     parser = argparse.ArgumentParser(
         prog=entry.program, description=entry.text, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -134,7 +134,7 @@ def cat(line: CommandLine) -> int:
 
 
 def first_rows(batches: Any, limit: int) -> pa.Table | None:
-    """Return the first rows of batches, of which no more are read than it takes; None without a row."""
+    """Return the first ``limit`` rows of batches, of which no more are read than it takes; None without a batch."""
     import pyarrow as pa  # noqa: PLC0415
 
     batches_of_limit: list[pa.RecordBatch] = []

@@ -144,7 +144,8 @@ class Comparison:
     def implied_predicates(self, positive: bool, value_of: ValueOf) -> tuple[Predicate, ...]:
         """Return predicates that hold for every row for which this is true or, if not ``positive``, false.
 
-        ``value_of`` turns the value of the literal into a value of the reader. No predicates: any row may satisfy it.
+        ``value_of`` turns the value of the literal into a value of the reader, null into None. If there are no
+        predicates, any row may be among these rows.
         """
         value = value_of(self.literal.value)
         if self.op == "<=>":
@@ -153,7 +154,7 @@ class Comparison:
                 if value is None
                 else _comparison_predicates(self.column, "=", value)
             )
-            # Null satisfies the negation, but no predicate of a comparison.
+            # Null satisfies the negation of an equality, but no predicate of a comparison.
             return predicates if positive else ()
         op = _TURNED[self.op] if self.literal_first else self.op
         return _comparison_predicates(self.column, op if positive else _NEGATED[op], value)

@@ -223,7 +223,7 @@ def _always_fits(from_type: T.DataType, to_type: T.DataType) -> bool:
 
 
 def _may_cast(from_type: T.DataType, to_type: T.DataType) -> bool:
-    """Return whether Spark may cast a value: no scalar to a nested type or back, and no struct to one of other fields.
+    """Return whether pyhudi leaves a cast to Spark: nothing becomes nested or scalar, no struct one of other fields.
 
     Spark casts structs by position, so the names of their fields must be equal, apart from case, and in the same order.
     """

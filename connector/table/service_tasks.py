@@ -92,7 +92,8 @@ def _nothing(unit: int) -> int:
 def with_metadata(commit_result: CommitResult, table: Table, planned_config: TableConfig) -> CommitResult:
     """Return the result of a write with what it wrote to the metadata table, which Spark's process does not report.
 
-    ``planned_config`` has the properties that the table had when the write was planned.
+    ``planned_config`` has the properties that the table had when the write was planned: they name the partitions of the
+    metadata table that the write had to write to.
     """
     metadata = metadata_of_write(table, commit_result.instant, written_partitions(planned_config))
     return (

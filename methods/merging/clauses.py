@@ -136,13 +136,13 @@ class Clause:
     def _refuse_incomplete_row(self, target: ChangedTable, new_values: Mapping[str, Value]) -> None:
         """Refuse an insert without a value for a required column, or a column of the key, partition or order."""
         required = [field.name for field in target.schema if not field.nullable]
-        needed = dict.fromkeys([*map(root_of, target.place_fields), *target.ordering_fields, *required])
+        needed = dict.fromkeys([*map(root_of, (*target.place_fields, *target.ordering_fields)), *required])
         absent_names = [name for name in needed if name not in new_values]
         if absent_names:
             raise MissingColumnError(
                 f"{self.method} gives no value to {', '.join(map(repr, absent_names))}, which a row of the table "
                 f"{target.path} must have.",
-                "Give the column a value.",
+                "Give each of these columns a value.",
             )
 
 

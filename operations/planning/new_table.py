@@ -286,7 +286,8 @@ class NewTable(TableTerms):
             cure = "Write each partition column as <column>:SIMPLE or <column>:TIMESTAMP."
         elif generator is KeyGeneratorType.TIMESTAMP:
             cure = (
-                "Name one partition column without a type, or use CUSTOM with <column>:SIMPLE and <column>:TIMESTAMP."
+                "Name one record key column, and one partition column without a type; or use CUSTOM with "
+                "<column>:SIMPLE and <column>:TIMESTAMP."
             )
         raise OptionConflictError(
             f"The key generator {generator.value} (hoodie.datasource.write.keygenerator.type) does not fit the "

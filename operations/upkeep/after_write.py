@@ -101,7 +101,8 @@ def _run_due_services(
     services = (service.after_write for service in SERVICES.values())
     wanted_services = [service for service in services if service is not None and service.automatic(upkeep)]
     names = [service.name for service in wanted_services]
-    first_index = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
+    first_name = _NEXT.get(storage.path)
+    first_index = names.index(first_name) if first_name in names else 0
     ordered_services = [*wanted_services[first_index:], *wanted_services[:first_index]]
     for number, service in enumerate(ordered_services):
         left_s = until_s - time.monotonic()

@@ -138,9 +138,10 @@ def _sort(
     partitions: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> ServiceResult:
-    """Sort base files ``by`` columns along a ``curve``, by default those of the table; split a text at its commas.
+    """Sort base files ``by`` columns along a ``curve``, by default those of the table.
 
-    ``call`` has the table and its settings. ``partitions`` are the paths of those to sort, None for all. With
+    ``by`` may be a text with commas; an empty text or list removes the table's order. ``call`` has the table and its
+    settings. ``partitions`` are the paths of those to sort, None for all. With
     ``dry_run`` the result says what would be sorted.
     """
     from ..services.sorting.sort import sort  # noqa: PLC0415
@@ -247,7 +248,10 @@ def _compact_after_write(settings_of: _SettingsOf, call: Call, timeline: Timelin
 
 
 def _compact_due(settings_of: _SettingsOf, name: str, call: Call) -> ServiceResult:
-    """Run a compaction if it is due; without work the result is empty. ``name`` is the service's name in the result."""
+    """Run a compaction, or log compaction, if it is due; if it is not, the result has only the service's ``name``.
+
+    ``settings_of`` chooses compactions or log compactions.
+    """
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.compact import compact_where_due  # noqa: PLC0415
 

@@ -142,7 +142,7 @@ def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 def rules_without_instant(table: Table, timeline: Timeline) -> list[RuleFile]:
     """Return the rule files that are newer than the rule in force and whose instants the table does not know.
 
-    A rescale that was rolled back may leave such a file.
+    A rescale that was rolled back may leave such a file. Without a completed rescale, all files are newer.
     """
     unknown = []
     for file in reversed(rule_files(table)):

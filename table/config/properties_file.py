@@ -305,8 +305,8 @@ def _error_without_config(storage: Storage) -> Exception:
         completed = sorted(name for name in names if _COMPLETED_INSTANT.fullmatch(name))
         if completed:
             return TableConfigError(
-                f"{storage.uri(PROPERTIES_PATH)} is lost, while the table has {len(completed)} completed instants, "
-                f"{completed[-1]} the newest.",
+                f"{storage.uri(PROPERTIES_PATH)} is lost, while the table has completed instants: {len(completed)}, of "
+                f"which {completed[-1]} was requested last.",
                 "Restore it from a backup of yours.",
             )
     elif content.folders or content.files:

@@ -209,7 +209,10 @@ class FilterKeys:
         self._lock = threading.Lock()
 
     def between(self, start: int, end: int) -> Iterator[MurmurStrings]:
-        """Yield the keys from a position up to another in chunks, ready to be hashed."""
+        """Yield the keys from a position up to another in chunks, ready to be hashed.
+
+        The ``rows`` of a chunk are the positions of its keys.
+        """
         if start == end:
             return
         with self._lock:

@@ -205,7 +205,10 @@ def _wrapper_and_value_type(kind: pa.DataType, *, typed: bool) -> tuple[str, byt
 
 
 def _wrapped_bounds(by_type: Sequence[Sequence[pa.Array]], *, typed: bool) -> StackedFields:
-    """Return bounds in the wrappers of their types, which come grouped by type; nulls become Avro's null."""
+    """Return bounds in the wrappers of their types, which come grouped by type; nulls become Avro's null.
+
+    If the index is not ``typed``, all decimals have one type.
+    """
     parts = []
     for of_type in by_type:
         values = pa.concat_arrays(of_type)

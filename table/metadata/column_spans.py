@@ -171,7 +171,10 @@ class _StatedBounds:
         return least, greatest
 
     def _one_bound(self, bound: str, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType) -> pa.Array:
-        """Return the least or the greatest bound of each record, from the first wrapper that has one."""
+        """Return the least or the greatest bound of each record, from the first wrapper that has one.
+
+        ``bound`` is `_LEAST` or `_GREATEST`. With each wrapper come the type ordinals of records that may use it.
+        """
         bounds = self.nothing(kind)
         for wrapper, ordinals in wrappers:
             values = self.bounds_wrapped_as(bound, wrapper, ordinals)

@@ -91,8 +91,9 @@ def _encoded_wrappers(avro: list[Any], array: pa.StructArray) -> Encoded:
         columns.append(spread(_encoded_column(field, values.filter(chosen), int(mask.sum())), mask))
         names.remove(name)
     # The remaining names are of wrappers that the union lacks.
-    if any(array.field(name).null_count < len(array) for name in names):
-        raise ValueError(f"for its schema has no bounds of the types {', '.join(names)}")
+    unwritten = [name for name in names if array.field(name).null_count < len(array)]
+    if unwritten:
+        raise ValueError(f"for its schema has no bounds of the types {', '.join(unwritten)}")
     return side_by_side([numbers(branches), *columns])
 
 

@@ -183,7 +183,7 @@ def _files_by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
 def _infos_of_record(key: str, names: list[str], sizes: list[int]) -> Files:
     """Return the files of one record in the order of their paths; ``names`` and ``sizes`` have an entry for each.
 
-    Of the record of all partitions return these, as files without bytes whose paths are the names.
+    Of the record of all partitions return these in its own order, as files without bytes whose paths are the names.
     """
     if key == PARTITIONS:
         return tuple(FileInfo(name, 0, 0.0) for name in names)

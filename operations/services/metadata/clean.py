@@ -133,7 +133,7 @@ def _steps(table: Table, slices: MetadataSlices, plan: MetadataClean) -> Metadat
 
     `plan` has the files to delete. The instant is one of the metadata table of `table`, later than all instants on both
     timelines, which `slices` has. Both bodies name every file to delete, so a large body waits in the working folder
-    of the instant. If it is lost, the instant is taken back, and a later clean deletes the files that are left.
+    of the instant. If it is lost, writers take the instant back, and a later clean deletes the other files.
     """
     storage, files = table.storage, slices.timeline.files
     time = time_after(table, slices.metadata.of_table, slices.timeline.greatest_time() or "")

@@ -380,11 +380,13 @@ def test_a_service_that_is_not_done_is_announced_once(caplog: pytest.LogCaptureF
     assert "file groups stay as the writes leave them" in caplog.text
 
 
-def test_a_service_that_is_switched_off_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_service_is_announced_once_it_is_switched_on(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
         parse_options({"hoodie.log.compaction.inline": "false", "hoodie.clustering.inline": "False"})
+        assert not caplog.records
+        parse_options({"hoodie.clustering.inline": "true"})
 
-    assert not caplog.records
+    assert "hoodie.clustering.inline=true" in caplog.text
 
 
 def test_an_option_without_a_meaning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
