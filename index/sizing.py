@@ -33,7 +33,21 @@ def suggest_buckets(
         raise InvalidOptionError(
             f"No number of buckets suits a table of the type {table_type}.", f"Give one of {', '.join(AIMED_BYTES)}."
         )
-    one_partition = total_bytes * growth / partitions
+    one_partition = _bytes_of_a_partition(total_bytes, growth, partitions)
     aimed = math.ceil(one_partition / AIMED_BYTES[table_type])
     least = math.ceil(one_partition / LARGEST_BYTES)
     return max(1, least, min(aimed, MANY_FILE_GROUPS // partitions))
+
+
+def _bytes_of_a_partition(total_bytes: int, growth: float, partitions: int) -> float:
+    """Return how large a partition will be; raises `InvalidOptionError` if that is more than any store holds."""
+    try:
+        grown_bytes = total_bytes * growth / partitions
+    except OverflowError:
+        grown_bytes = math.inf
+    if grown_bytes == math.inf:
+        raise InvalidOptionError(
+            f"The sizes total_bytes={str(total_bytes)[:20]} and growth={growth} make a table that no store holds.",
+            "Give the size of the table in bytes, and how many times as large it will be.",
+        )
+    return grown_bytes

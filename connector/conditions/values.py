@@ -6,6 +6,7 @@ A number of any Python type may be compared with any number column. Columns of f
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -94,9 +95,17 @@ class WantedValues:
         field, values, column = self.schema.field(name), self.values[name], sf.col(name)
         spark_type = to_spark(pa.schema([field])).fields[0].dataType
         compared = (_comparable_number(field.type, value) for value in values if value is not None)
-        present_values = [sf.lit(value).cast(spark_type) for value in compared if can_hold(field.type, value)]
+        # A day goes to Spark as text: on its way to Java, a date of the first years or of October 1582 changes.
+        literals = (_day_as_text(value) for value in compared if can_hold(field.type, value))
+        present_values = [sf.lit(literal).cast(spark_type) for literal in literals]
         condition = column.isin(present_values) if present_values else sf.lit(False)
         return condition | column.isNull() if None in values else condition
+
+
+def _day_as_text(value: Any) -> Any:
+    """Return a date as its text, and any other value unchanged."""
+    is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+    return value.isoformat() if is_day else value
 
 
 def repeatable(condition: Any) -> Any:
@@ -138,7 +147,7 @@ def _comparable_number(column_type: pa.DataType, value: Any) -> Any:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         return value
-    if not isinstance(value, int) and not math.isfinite(value):
+    if not (math.isfinite(value) if isinstance(value, float) else Decimal(value).is_finite()):
         return value
     if pa.types.is_floating(column_type):
         return float(value)

@@ -164,7 +164,8 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
     if types.is_string(kind):
         return value if isinstance(value, str) else None
     if types.is_decimal(kind):
-        return Decimal(value) if isinstance(value, (int, Decimal)) else None
+        number_or_nan = Decimal(value) if isinstance(value, (int, Decimal)) else Decimal("NaN")
+        return number_or_nan if number_or_nan.is_finite() else None
     if types.is_date(kind):
         is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
         return value.toordinal() - _EPOCH_DAY if is_day else None
@@ -181,7 +182,7 @@ def is_comparable(value: Any, kind: pa.DataType) -> bool:
     try:
         # Arrow raises if even the widest type of the column's kind does not hold the value.
         pa.scalar(value, _widest_type(kind))
-    except (pa.ArrowException, OverflowError):
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return False
     return True
 
@@ -200,7 +201,8 @@ def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
         return _may_compare(predicate.op, comparable(predicate.value, kind), span, kind)
     if isinstance(predicate, OneOf):
         values = tuple(value for value in predicate.values if value is not None)
-        return _may_be_among(_in_order(values, tuple(map(type, values)), kind), span)
+        forms = tuple((type(value), getattr(value, "fold", 0)) for value in values)
+        return _may_be_among(_in_order(values, forms, kind), span)
     if isinstance(predicate, NoneOf):
         return all(_may_compare("!=", comparable(value, kind), span, kind) for value in predicate.values)
     if isinstance(predicate, StartsWith):
@@ -332,12 +334,13 @@ def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:
     return True
 
 
-# Equal values of two types, such as 1 and True, are two sets of values.
+# Equal values of two types, such as 1 and True, are two sets of values, and so are the two hours of one name when the
+# clocks go back.
 @lru_cache(maxsize=32)
-def _in_order(values: tuple[Any, ...], types: tuple[type, ...], kind: pa.DataType) -> list[Any] | None:
+def _in_order(values: tuple[Any, ...], forms: tuple[tuple[type, int], ...], kind: pa.DataType) -> list[Any] | None:
     """Return values in order, in the form of `comparable`; None if a value proves nothing.
 
-    ``types`` has the type of each value, and only keeps results for equal values of two types apart in the cache.
+    ``forms`` has the type and the fold of each value, and only keeps results for equal values apart in the cache.
     """
     compared = [comparable(value, kind) for value in values]
     return None if None in compared else sorted(compared)

@@ -145,9 +145,10 @@ class _Parser:
             if pattern.kind != "text" or not pa.types.is_string(left.kind):
                 tokens.back()
                 raise tokens.wrong("has LIKE with something else than a text and a pattern such as 'Ro%'")
-            if not is_pattern(pattern.constant):
+            text = self._text_of(pattern)
+            if not is_pattern(text):
                 raise tokens.wrong("has a pattern with a backslash before something else than %, _ or another", pattern)
-            return LikeTerm(left, pattern.constant)
+            return LikeTerm(left, text)
         return None
 
     def _sum(self, depth: int) -> SqlTerm:
@@ -200,7 +201,7 @@ class _Parser:
         """
         tokens = self.tokens
         if token.kind == "text":
-            return ConstantTerm(token.constant, pa.string())
+            return ConstantTerm(self._text_of(token), pa.string())
         if token.word in {"TRUE", "FALSE"}:
             return ConstantTerm(token.word == "TRUE", pa.bool_())
         if token.word == "NULL":
@@ -238,6 +239,13 @@ class _Parser:
             shown = ", ".join(str(part.kind) for part in parts)
             raise tokens.wrong(f"has coalesce with values of the types {shown}, which no type joins", at)
         return FirstTerm(tuple(parts), kind)
+
+    def _text_of(self, token: SqlToken) -> str:
+        """Return the text that a token spells; raise, pointing to it, if an escape is of no character."""
+        try:
+            return token.constant
+        except (ValueError, OverflowError):
+            raise self.tokens.wrong("has a text with an escape of no character", token) from None
 
     def _time(self, word: str, token: SqlToken) -> SqlTerm:
         """Read the text of ``DATE '…'`` or ``TIMESTAMP '…'``; without a zone a timestamp is in UTC."""

@@ -43,8 +43,12 @@ class SqlToken:
 
     @property
     def constant(self) -> str:
-        """The text of a constant, without its quotes."""
-        return _ESCAPE.sub(_unescaped, self.text[1:-1]) if self.kind == "text" else self.text
+        """The text of a constant, without its quotes; ValueError or OverflowError if an escape is of no character."""
+        if self.kind != "text":
+            return self.text
+        units = _ESCAPE.sub(_unescaped, self.text[1:-1])
+        # An escape is a unit of UTF-16, as in Spark: two of them may be one character.
+        return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 class SqlTokens:

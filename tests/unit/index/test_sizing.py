@@ -58,6 +58,8 @@ def test_a_bucket_is_never_larger_than_it_may_be(total: int, partitions: int, gr
         {"total_bytes": 1, "growth": math.inf},
         {"total_bytes": 1, "table_type": "MERGE_ON_WRITE"},
         {"total_bytes": 1, "growth": math.nan},
+        {"total_bytes": 10**400},
+        {"total_bytes": 10**12, "growth": 1e300},
     ],
 )
 def test_numbers_without_meaning_are_refused(arguments: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import zoneinfo
 from decimal import Decimal
 
 import pyarrow as pa
@@ -189,3 +190,22 @@ def test_of_alternatives_one_has_to_match_as_a_whole(alternatives, expected: boo
 
 def test_the_columns_of_alternatives_are_those_of_their_parts() -> None:
     assert columns_of(AnyOf(((IsNull("a"),), (AnyOf(((IsNull("b"), IsNull("a")),)),)))) == {"a", "b"}
+
+
+def test_the_two_hours_of_one_name_are_two_sets_of_values() -> None:
+    """When the clocks go back; Python takes the times for equal, and so does a cache of them."""
+    kind, berlin = pa.timestamp("us", "UTC"), zoneinfo.ZoneInfo("Europe/Berlin")
+    hours = [
+        [datetime.datetime(2024, 10, 27, 2, minute, tzinfo=berlin, fold=fold) for minute in range(0, 60, 15)]
+        for fold in (0, 1)
+    ]
+    start = int(datetime.datetime(2024, 10, 27, tzinfo=datetime.timezone.utc).timestamp()) * 1_000_000
+    spans = [Span(start + hour * 3_600_000_000, start + (hour + 1) * 3_600_000_000 - 1) for hour in (0, 1)]
+
+    for number, hour in enumerate(hours):
+        assert [may_match(OneOf("a", tuple(hour)), span, kind) for span in spans] == [number == 0, number == 1]
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity"])
+def test_a_decimal_without_a_number_proves_nothing(text: str) -> None:
+    assert may_match(OneOf("a", (Decimal(1), Decimal(text))), Span(Decimal(5), Decimal(6)), pa.decimal128(9, 2))
