@@ -161,16 +161,12 @@ def test_a_number_of_any_type_is_compared_with_a_column_of_any(table: HudiTable,
     assert len(wanted) == 1
 
 
-def test_a_day_of_any_year_is_compared_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
-    """Java's own dates have another calendar before October 1582, and know no year of one digit."""
+def test_a_day_of_the_first_year_is_compared_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    """Java reads no year of a single digit, as Python may spell it."""
     table = HudiTable.create(spark, tmp_path / "t", "id int, day date", record_key="id")
-    days = ["0001-01-01", "1582-10-10", "1582-10-20"]
-    table.upsert(
-        spark.createDataFrame(list(enumerate(days)), "id int, day string").selectExpr("id", "cast(day as date) day")
-    )
+    table.upsert(spark.sql("select 1 id, date'0001-01-01' day union all select 2, date'0001-01-03'"))
 
-    wanted = [date.fromisoformat(day) for day in days[:2]]
-    assert sorted(row.id for row in table.to_df("id", where={"day": wanted}).collect()) == [0, 1]
+    assert [row.id for row in table.to_df("id", where={"day": date(1, 1, 1)}).collect()] == [1]
 
 
 def test_a_delete_of_nothing_named_says_what_to_name(table: HudiTable) -> None:

@@ -156,7 +156,7 @@ SICK = [
             ("with no version", ("hoodie.table.version",), say("hoodie.table.version", None)),
             ("with a version in words", ("hoodie.table.version=nine",), say("hoodie.table.version", "nine")),
             ("with a type that is none", ("hoodie.table.type=COW",), say("hoodie.table.type", "COW")),
-            ("lost", ("is lost", "1 completed instants"), lose(PROPERTIES)),
+            ("lost", ("is lost", "completed instants: 1"), lose(PROPERTIES)),
         )
     ),
     Sick("properties unreadable", errors.StorageError, (f"{{path}}/{PROPERTIES}",), become_folder(PROPERTIES)),
