@@ -289,15 +289,17 @@ class _ClauseRows:
     def _unproven(self, new_rows: pa.RecordBatch) -> Mask:
         """Return for which inserted rows the table may hold a row at their place, although they have no match.
 
-        Rows without a partition's name share a partition; a match by computed keys and paths finds them there, too.
+        A null equals nothing, but two rows with a null in a part of the key may have one key. Rows without a
+        partition's name share a partition. A match by computed keys and paths finds both.
         """
         unproven = np.full(new_rows.num_rows, not self.ready.proves_new, np.bool_)
         if self.merge.match.by_key:
             return unproven
-        for name in self.merge.table.config.partition_fields:
+        table = self.merge.table
+        for name in table.place_fields:
             values = values_of(new_rows, name)
             unproven |= mask(pc.is_null(values))
-            if pa.types.is_string(values.type):
+            if name in table.config.partition_fields and pa.types.is_string(values.type):
                 unproven |= mask(pc.is_in(values, value_set=pa.array(UNNAMED)))
         return unproven
 

@@ -80,7 +80,7 @@ class RowMatch:
         )
 
     def proves_new(self, clause: Clause, values: dict[str, Value], table: ChangedTable) -> bool:
-        """Return whether the table certainly holds no row where a clause inserts a row into a named partition."""
+        """Return whether the table certainly holds no row where a clause inserts a row with all values of a place."""
         inserts = clause.kind is ClauseKind.INSERT and self.exact
         return inserts and all(is_column(values[root], SOURCE, root) for _, root in table.place_roots)
 

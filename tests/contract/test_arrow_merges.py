@@ -120,6 +120,20 @@ def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it
     assert rows(table)[1:] == [*sorted([*START, (1, "a", 7, 0, "twice")])[1:], (5, None, 5, 5, "nameless")]
 
 
+def test_a_null_in_a_part_of_a_key_matches_nothing_and_proves_no_row_new(tmp_path: Path) -> None:
+    columns = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("x", pa.string())])
+    table = arrow.Table.create(
+        tmp_path / "t", columns, record_key=["a", "b"], buckets=1, table_type="MERGE_ON_READ", order_by=()
+    )
+    table.upsert(pa.table([[1], [None], ["old"]], columns))
+    source = pa.table([[1, 2], [None, None], ["new", "new"]], columns)
+    merge = table.merge(source, ["a", "b"])
+    with pytest.raises(DuplicateKeyError, match=r"the record key 'a:1,b:__null__', which a row of the table has"):
+        merge.when_not_matched_insert_all().execute()
+    assert merge.when_not_matched_insert_all("source.a = 2").execute().inserts == 1
+    assert table.read(["a", "x"]).sort_by("a").to_pylist() == [{"a": 1, "x": "old"}, {"a": 2, "x": "new"}]
+
+
 def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
     table: arrow.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
