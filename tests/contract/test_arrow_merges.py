@@ -397,6 +397,12 @@ def test_a_value_that_the_mode_of_the_table_would_drop_is_refused(tmp_path: Path
     assert rows(table) == [*START, (9, "a", 6, 90, word), (10, "a", 6, 100, word)]
 
 
+def test_a_source_without_a_batch_has_the_columns_of_the_table(table: arrow.Table) -> None:
+    merge = table.merge(iter(()), "id").when_matched_update_all().when_not_matched_insert_all()
+    assert counts(merge.when_not_matched_by_source_delete("target.id > 1").execute()) == (0, 0, 3, 0)
+    assert rows(table) == START[:1]
+
+
 @pytest.mark.parametrize("on", ["source.id < target.id", pc.field("source.id") < pc.field("target.id")])
 def test_rows_match_by_a_condition_that_equates_nothing(
     table: arrow.Table, on: Any, monkeypatch: pytest.MonkeyPatch
