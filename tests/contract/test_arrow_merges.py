@@ -423,6 +423,35 @@ def test_many_pairs_of_rows_with_equal_values_are_made_in_parts(monkeypatch: pyt
     assert {pair for part in parts for pair in zip(*part, strict=True)} == {(a, b) for a in range(3) for b in range(3)}
 
 
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda texts: texts,
+        lambda texts: pa.array([[None, {"t": text}] for text in texts.to_pylist()]),
+        lambda texts: pa.array([{"k": text} for text in texts.to_pylist()], pa.map_(pa.string(), pa.string())),
+    ],
+    ids=["text", "list of structs", "map"],
+)
+def test_pairs_of_a_wide_row_among_narrow_rows_are_made_in_parts(
+    monkeypatch: pytest.MonkeyPatch, wrapped: Callable[[pa.Array], pa.Array]
+) -> None:
+    patch_seam(monkeypatch, "bytes of the pairs of a merge without Spark at once", 3000)
+    source = pa.record_batch({"source.t": wrapped(pa.array(["", "", "x" * 1000, ""])).slice(1)})
+    parts = list(RowMatch(()).pairs(source, pa.record_batch({"target.n": [1, 2, 3, 4]})))
+
+    # Of two parts the first has two wide rows, and ends before the third.
+    assert [of_source.tolist() for of_source, _ in parts] == [[0, 1, 2, 0, 1, 2, 0], [1, 2, 0, 1, 2]]
+
+
+def test_a_wide_row_that_matches_many_rows_is_not_copied_for_each(tmp_path: Path) -> None:
+    """Arrow fails at texts of more than 2 GiB in one array."""
+    columns = pa.schema([("id", pa.int64()), ("n", pa.int32())])
+    table = arrow.Table.create(tmp_path / "t", columns, record_key="id", buckets=1)
+    table.upsert(pa.table([range(40), [1] * 40], columns))
+    source = pa.table({"n": pa.array([1], pa.int32()), "wide": ["x" * (64 << 20)]})
+    assert table.merge(source, "n").when_matched_update({"n": "source.n + 1"}).execute().updates == 40
+
+
 def test_values_are_equal_in_matches_as_in_spark(tmp_path: Path) -> None:
     """NaN equals NaN, 0.0 equals -0.0, a number equals the same number of another type, and null equals nothing."""
     schema = pa.schema([("id", pa.int32()), ("x", pa.float64()), ("d", pa.decimal128(9, 2)), ("n", pa.int32())])
