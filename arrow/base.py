@@ -60,7 +60,8 @@ class ArrowMethods(QueryMethods[pa.Table], WriteMethods[pa.Table]):
 
     def _selection(self, request: ReadRequest) -> PinnedRows:
         """Return the rows that a read asks for, as of now or of the time of its query."""
-        options = self._resolve(request.query(self._path), READING).options
+        resolved = self._resolve(request.query(self._path), READING)
+        options = (resolved.for_newest() if request.newest else resolved).options
         return request.pinned_rows(self._path, options, self._threads)
 
     def _write(self, df: Rows, options: Mapping[str, Any]) -> CommitResult:

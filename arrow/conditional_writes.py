@@ -89,7 +89,7 @@ class ConditionalWrites(ArrowMethods):
             moment = spell_moment(table.timeline().completed)
             # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
             order = delete_order(config, self._columns()) if config.table_type == MERGE_ON_READ else ()
-            rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which))
+            rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which, newest=True))
             read_rows = (ReadRows(tuple(condition.predicates)),) if serializable else ()
             resolved_again = self._resolve({**write_options, BASED_ON: moment}, WRITING)
             origin = RowOrigin(read=read_rows, deletes_read=True, of_stored=not config.generates_keys)

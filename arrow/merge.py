@@ -85,7 +85,8 @@ class MergeSource:
                 f"The source of a merge into the table {table.path} is a stream, which an earlier execute() has read.",
                 "Give merge() a new stream, or rows in memory.",
             )
-        columns = self.rows.schema or pa.schema([])
+        # An iterator without a batch has no columns of its own, so it gets the table's.
+        columns = table.schema if self.rows.schema is None else self.rows.schema
         # `_open` notes that the rows are read.
         return TypedRows.of(replace(self.rows, open=self._open), HudiTypes.of(columns, table.schema), open_files)
 

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """The arguments of a read."""
+    """The arguments of a read.
+
+    Attributes:
+        newest: Whether the rows are those of the newest snapshot, whatever query the options of the table name: rows to
+            change must not be older.
+    """
 
     columns: str | Sequence[str] | None = None
     where: Where | None = None
@@ -32,6 +37,7 @@ class ReadRequest:
     until: str | date | None = None
     limit: int | None = None
     read_optimized: bool = False
+    newest: bool = False
 
     def query(self, path: str) -> dict[str, Any]:
         """Return the options of the query; raises `OptionConflictError` if there is no such query."""

@@ -208,7 +208,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
         _, moment = seen_moment(table)
         is_global = index_for(table.config).is_global
         serializable = self._is_serializable({**options_of_write, **CHANGES}, table.config)
-        rows = self._find_rows(AskedRows())
+        rows = self._find_rows(AskedRows(newest=True))
         schema = without_meta(rows.snapshot.schema)
         return MergeTarget(table, schema, moment, is_global, serializable, rows)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import OptionError, TableNotFoundError, UnsupportedOptionError
@@ -90,6 +90,13 @@ _OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults", "based_on", "p
 # Apache Hudi does not record these, so a table's properties may lack them.
 _OF_BUCKETS = {"bucket_engine", "buckets", "hash_fields"}
 _UNNOTED = {"index_type", *_OF_BUCKETS}
+# They say which rows a query shows.
+_OF_QUERIES = frozenset(
+    {
+        *("query_type", "as_of", "begin_time", "end_time"),
+        *("incremental_glob", "incremental_full_scan", "incremental_end_schema"),
+    }
+)
 _TOPICS = {other: option for option, other in SAME_THING}
 _warned_places: set[str] = set()
 
@@ -129,6 +136,12 @@ class ResolvedOptions:
     def texts(self) -> dict[str, str]:
         """The texts that count, under keys whose values Spark does not show."""
         return hidden_from_spark({key: option.text for key, option in self.counting.items()})
+
+    def for_newest(self) -> ResolvedOptions:
+        """Return the options of a read of the newest snapshot: all but those that say which rows a query shows."""
+        counting = {key: option for key, option in self.counting.items() if name_of(key) not in _OF_QUERIES}
+        defaults = {name: OPTIONS[name].default for name in _OF_QUERIES}
+        return replace(self, options=self.options.model_copy(update=defaults), counting=counting)
 
 
 def resolve_options(

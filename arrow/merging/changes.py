@@ -72,6 +72,12 @@ class ClauseChanges:
         needed |= {RECORD_KEY, PARTITION_PATH, SEQUENCE_NUMBER, *({*kept_names} & {*self.table.schema.names})}
         return sorted(needed)
 
+    @property
+    def _source_columns_of_pairs(self) -> list[str]:
+        """The columns of the source that its rows with a match need; such a row is taken once for each match."""
+        matched = [ready.columns for ready in self.clauses if ready.clause.side is Side.MATCHED]
+        return sorted(name for name in self.match.columns.union(*matched) if name.startswith(f"{SOURCE}."))
+
     def of_stored(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the changes of rows of the table that match no row of a source."""
         return self._changes_of_side(Side.BY_SOURCE, _with_side_names(TARGET, rows))
@@ -80,13 +86,14 @@ class ClauseChanges:
         """Yield the changes of rows of a source and of the rows of the table that may match them."""
         source_matched = np.zeros(source.num_rows, np.bool_)
         source_rows = _with_side_names(SOURCE, source)
+        narrow_rows = source_rows.select(self._source_columns_of_pairs)
         # Whether a clause takes rows of the table that match no row of the source.
         by_source = any(ready.clause.side is Side.BY_SOURCE for ready in self.clauses)
         for batch in _at_least(stored_batches, source.num_rows):
             stored_rows, stored_matched = _with_side_names(TARGET, batch), np.zeros(batch.num_rows, np.bool_)
-            for source_positions, stored_positions in self.match.pairs(source_rows, stored_rows):
+            for source_positions, stored_positions in self.match.pairs(narrow_rows, stored_rows):
                 pairs = _side_by_side(
-                    source_rows.take(pa.array(source_positions)), stored_rows.take(pa.array(stored_positions))
+                    narrow_rows.take(pa.array(source_positions)), stored_rows.take(pa.array(stored_positions))
                 )
                 holds = self.match.holds(pairs)
                 source_matched[source_positions[holds]] = True
@@ -289,15 +296,17 @@ class _ClauseRows:
     def _unproven(self, new_rows: pa.RecordBatch) -> Mask:
         """Return for which inserted rows the table may hold a row at their place, although they have no match.
 
-        Rows without a partition's name share a partition; a match by computed keys and paths finds them there, too.
+        A null equals nothing, but two rows with a null in a part of the key may have one key. Rows without a
+        partition's name share a partition. A match by computed keys and paths finds both.
         """
         unproven = np.full(new_rows.num_rows, not self.ready.proves_new, np.bool_)
         if self.merge.match.by_key:
             return unproven
-        for name in self.merge.table.config.partition_fields:
+        table = self.merge.table
+        for name in table.place_fields:
             values = values_of(new_rows, name)
             unproven |= mask(pc.is_null(values))
-            if pa.types.is_string(values.type):
+            if name in table.config.partition_fields and pa.types.is_string(values.type):
                 unproven |= mask(pc.is_in(values, value_set=pa.array(UNNAMED)))
         return unproven
 

@@ -26,7 +26,7 @@ class ReadyClause:
         condition: None for all rows.
         values: By column of the table.
         keeps_place: Whether the rows that it updates certainly keep their keys and partitions.
-        proves_new: Whether the rows that it inserts into a named partition certainly have new keys.
+        proves_new: Whether the rows that it inserts, with all values of their places, certainly have new keys.
     """
 
     clause: Clause

@@ -18,6 +18,7 @@ from ...reader.skipping.predicates import Predicate
 from ...reader.sql.coercion import in_type
 from ...reader.sql.terms import ColumnTerm, CompareTerm, LogicTerm, SqlTerm, column_of
 from ...table.arrow.arrays import Mask, plain
+from ...table.arrow.row_sizes import row_sizes
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field
 from .source import KEY, PATH
@@ -28,8 +29,9 @@ On: TypeAlias = "str | pc.Expression | Sequence[str] | None"
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 _WHAT = "The condition by which rows match"
-# So many pairs are made at once.
+# So many pairs, whose rows have so many bytes, are made at once.
 _PAIRS = 1 << 20
+_BYTES = 64 << 20
 _SOURCE_ROW, _TARGET_ROW = "source", "target"
 
 
@@ -80,15 +82,30 @@ class RowMatch:
         )
 
     def proves_new(self, clause: Clause, values: dict[str, Value], table: ChangedTable) -> bool:
-        """Return whether the table certainly holds no row where a clause inserts a row into a named partition."""
+        """Return whether the table certainly holds no row where a clause inserts a row with all values of a place."""
         inserts = clause.kind is ClauseKind.INSERT and self.exact
         return inserts and all(is_column(values[root], SOURCE, root) for _, root in table.place_roots)
 
     def pairs(self, source: pa.RecordBatch, target: pa.RecordBatch) -> Iterator[tuple[Positions, Positions]]:
         """Yield the positions of rows with equal values, in the source and in the table.
 
-        If no values have to be equal, these are all pairs of a row of each.
+        If no values have to be equal, these are all pairs of a row of each. The rows at the positions fit in memory,
+        unless a single pair is too large.
         """
+        source_sizes, target_sizes = row_sizes(source), row_sizes(target)
+        for of_source, of_target in self._pairs_of_all_sizes(source, target):
+            ends = np.cumsum(source_sizes[of_source] + target_sizes[of_target])
+            start = 0
+            while start < len(ends):
+                most = _BYTES + (ends[start - 1] if start else 0)
+                end = max(int(np.searchsorted(ends, most, "right")), start + 1)
+                yield of_source[start:end], of_target[start:end]
+                start = end
+
+    def _pairs_of_all_sizes(
+        self, source: pa.RecordBatch, target: pa.RecordBatch
+    ) -> Iterator[tuple[Positions, Positions]]:
+        """Yield what `pairs` does, in parts of any bytes."""
         if self.equal:
             of_source, of_target = _joined(source, target, self.equal)
             for start in range(0, len(of_source), _PAIRS):

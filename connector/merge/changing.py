@@ -24,7 +24,7 @@ from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
 from .expressions import as_column, by_number, cast_values, check_condition, explained, value_named, with_fields
-from .matching import Match, On, has_name, match, named_plainly, spelled
+from .matching import Match, On, has_values, match, named_plainly, spelled
 from .near_rows import NearRows
 from .read_rows import MergeReads
 from .target import MergeTarget
@@ -235,8 +235,8 @@ class _Choice:
         rows = self._with_places(self._with_marked_deletes(self.rows.select(*columns.values()).toDF(*columns)))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven_inserts()) else [sf.lit(False)]
         if not self.matching.spells:
-            # Rows whose partition values are absent share a partition, so unequal values do not prove other places.
-            proofs.append(has_name(self.target))
+            # Rows with absent values may share a key or a partition, so unequal values do not prove other places.
+            proofs.append(has_values(self.target))
         proof = proofs[0] if len(proofs) == 1 else proofs[0] & proofs[1]
         facts = [proof.alias(PROVEN)]
         ordering = self.target.ordering_fields

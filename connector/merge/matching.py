@@ -67,7 +67,7 @@ class Match:
         )
 
     def proves_new(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
-        """Return whether the table certainly holds no row where a clause inserts a row into a named partition.
+        """Return whether the table certainly holds no row where a clause inserts a row with all values of a place.
 
         ``values`` has the new value of each column; the key and the partition must come from the source unchanged.
         """
@@ -145,17 +145,18 @@ def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Val
     return plain_values
 
 
-def has_name(target: MergeTarget) -> Column:
-    """Return a condition that holds for rows whose partition values are all present.
+def has_values(target: MergeTarget) -> Column:
+    """Return a condition that holds for rows whose key and partition values are all present.
 
-    Rows with absent values share one partition. An empty text counts as absent.
+    A null equals nothing, but two rows with a null in a part of the key may have one key. Rows with absent partition
+    values share one partition, where an empty text counts as absent.
     """
     presence = [sf.lit(True)]
-    for name in target.config.partition_fields:
+    for name in target.place_fields:
         column = sf.col(name)
         presence.append(column.isNotNull())
         field = find_field(target.schema, name)
-        if field is not None and pa.types.is_string(field.type):
+        if name in target.config.partition_fields and field is not None and pa.types.is_string(field.type):
             presence.append(~sf.coalesce(column, sf.lit("")).isin(*UNNAMED))
     return reduce(Column.__and__, presence)
 

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AskedRows:
-    """The arguments of `HudiTable.to_df`."""
+    """The arguments of `HudiTable.to_df`.
+
+    Attributes:
+        newest: Whether the rows are those of the newest snapshot, whatever query the options of the table and of the
+            session name: rows to change must not be older.
+    """
 
     columns: str | Sequence[str] | None = None
     where: Where | None = None
@@ -36,6 +41,7 @@ class AskedRows:
     since: str | date | None = None
     until: str | date | None = None
     read_optimized: bool = False
+    newest: bool = False
 
     def query(self, path: str) -> dict[str, Any]:
         """Return the options of the query on a table at a path; OptionConflictError if there is no such query."""
@@ -106,6 +112,7 @@ def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: 
 
     ``rows`` are the arguments of the call, and ``resolved`` has its options, those of its query included.
     """
+    resolved = resolved.for_newest() if rows.newest else resolved
     options = resolved.options
     snapshot = open_snapshot(
         path,

@@ -26,6 +26,7 @@ from .made_from import NOTHING_READ, MadeFrom
 from .notebook_progress import shown_retries
 from .queries import TableQueries
 from .service_tasks import application_of
+from .shown_rows import AskedRows
 from .writing import write_placed
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class TableWrites(TableQueries, WriteMethods["DataFrame"]):
             schema = self._columns()
             # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
             order = delete_order(config, schema) if config.table_type == MERGE_ON_READ else ()
-            rows = self.to_df([*dict.fromkeys([*needed, *order])], where=which)
+            rows = self._find_rows(AskedRows([*dict.fromkeys([*needed, *order])], which, newest=True)).df()
             attempt_options = {**write_options, WRITE_ID: write_id}
             made_from = MadeFrom(moment, past=past, of_stored=not config.generates_keys, deletes_read=True)
             if not serializable:

@@ -83,7 +83,7 @@ class ChangedTable:
     def spells_apart(self) -> bool:
         """Whether rows of different key and partition values always have different keys or partition paths.
 
-        Rows whose partition has no name are an exception.
+        Rows with nulls, which equal nothing, and rows whose partition has no name are exceptions.
         """
         config = self.config
         keys = [find_field(self.schema, name) for name in config.record_key_fields]

@@ -43,6 +43,9 @@ def met_in(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
             return pa.float64()
         return WIDE_DECIMAL if types.is_decimal(left) or types.is_decimal(right) else pa.int64()
     times = [kind for kind in (left, right) if types.is_timestamp(kind)]
+    if len(times) == 2 and (left.tz is None) == (right.tz is None):
+        # Tables of other engines have milliseconds, and all other times are microseconds.
+        return pa.timestamp("us", left.tz)
     if len(times) == 1 and times[0].tz is None and (types.is_date(left) or types.is_date(right)):
         return times[0]
     return None

@@ -277,6 +277,9 @@ class _Parser:
         column = other.name if isinstance(other, ColumnTerm) else "value"
         value = constant(term.value, other.kind, column=column)
         kind = WIDE_DECIMAL if pa.types.is_decimal(other.kind) else other.kind
+        if pa.types.is_timestamp(kind):
+            # Milliseconds would cut off what a finer text says.
+            kind = pa.timestamp("us", kind.tz)
         try:
             pa.scalar(value, kind)
         except (pa.ArrowException, OverflowError):

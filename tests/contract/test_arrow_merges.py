@@ -120,6 +120,20 @@ def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it
     assert rows(table)[1:] == [*sorted([*START, (1, "a", 7, 0, "twice")])[1:], (5, None, 5, 5, "nameless")]
 
 
+def test_a_null_in_a_part_of_a_key_matches_nothing_and_proves_no_row_new(tmp_path: Path) -> None:
+    columns = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("x", pa.string())])
+    table = arrow.Table.create(
+        tmp_path / "t", columns, record_key=["a", "b"], buckets=1, table_type="MERGE_ON_READ", order_by=()
+    )
+    table.upsert(pa.table([[1], [None], ["old"]], columns))
+    source = pa.table([[1, 2], [None, None], ["new", "new"]], columns)
+    merge = table.merge(source, ["a", "b"])
+    with pytest.raises(DuplicateKeyError, match=r"the record key 'a:1,b:__null__', which a row of the table has"):
+        merge.when_not_matched_insert_all().execute()
+    assert merge.when_not_matched_insert_all("source.a = 2").execute().inserts == 1
+    assert table.read(["a", "x"]).sort_by("a").to_pylist() == [{"a": 1, "x": "old"}, {"a": 2, "x": "new"}]
+
+
 def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
     table: arrow.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +397,12 @@ def test_a_value_that_the_mode_of_the_table_would_drop_is_refused(tmp_path: Path
     assert rows(table) == [*START, (9, "a", 6, 90, word), (10, "a", 6, 100, word)]
 
 
+def test_a_source_without_a_batch_has_the_columns_of_the_table(table: arrow.Table) -> None:
+    merge = table.merge(iter(()), "id").when_matched_update_all().when_not_matched_insert_all()
+    assert counts(merge.when_not_matched_by_source_delete("target.id > 1").execute()) == (0, 0, 3, 0)
+    assert rows(table) == START[:1]
+
+
 @pytest.mark.parametrize("on", ["source.id < target.id", pc.field("source.id") < pc.field("target.id")])
 def test_rows_match_by_a_condition_that_equates_nothing(
     table: arrow.Table, on: Any, monkeypatch: pytest.MonkeyPatch
@@ -401,6 +421,35 @@ def test_many_pairs_of_rows_with_equal_values_are_made_in_parts(monkeypatch: pyt
 
     assert [len(of_source) for of_source, _ in parts] == [4, 4, 1]
     assert {pair for part in parts for pair in zip(*part, strict=True)} == {(a, b) for a in range(3) for b in range(3)}
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda texts: texts,
+        lambda texts: pa.array([[None, {"t": text}] for text in texts.to_pylist()]),
+        lambda texts: pa.array([{"k": text} for text in texts.to_pylist()], pa.map_(pa.string(), pa.string())),
+    ],
+    ids=["text", "list of structs", "map"],
+)
+def test_pairs_of_a_wide_row_among_narrow_rows_are_made_in_parts(
+    monkeypatch: pytest.MonkeyPatch, wrapped: Callable[[pa.Array], pa.Array]
+) -> None:
+    patch_seam(monkeypatch, "bytes of the pairs of a merge without Spark at once", 3000)
+    source = pa.record_batch({"source.t": wrapped(pa.array(["", "", "x" * 1000, ""])).slice(1)})
+    parts = list(RowMatch(()).pairs(source, pa.record_batch({"target.n": [1, 2, 3, 4]})))
+
+    # Of two parts the first has two wide rows, and ends before the third.
+    assert [of_source.tolist() for of_source, _ in parts] == [[0, 1, 2, 0, 1, 2, 0], [1, 2, 0, 1, 2]]
+
+
+def test_a_wide_row_that_matches_many_rows_is_not_copied_for_each(tmp_path: Path) -> None:
+    """Arrow fails at texts of more than 2 GiB in one array."""
+    columns = pa.schema([("id", pa.int64()), ("n", pa.int32())])
+    table = arrow.Table.create(tmp_path / "t", columns, record_key="id", buckets=1)
+    table.upsert(pa.table([range(40), [1] * 40], columns))
+    source = pa.table({"n": pa.array([1], pa.int32()), "wide": ["x" * (64 << 20)]})
+    assert table.merge(source, "n").when_matched_update({"n": "source.n + 1"}).execute().updates == 40
 
 
 def test_values_are_equal_in_matches_as_in_spark(tmp_path: Path) -> None:

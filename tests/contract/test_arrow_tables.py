@@ -119,6 +119,27 @@ def test_a_condition_deletes_exactly_its_rows_and_what_comes_meanwhile_is_delete
         table.delete()
 
 
+@pytest.mark.parametrize(
+    ("options", "defaults"),
+    [
+        ({"hoodie.datasource.query.type": "read_optimized"}, ""),
+        ({}, "hoodie.datasource.query.type=incremental\nhoodie.datasource.read.begin.instanttime=2099-01-01"),
+    ],
+)
+def test_a_condition_deletes_rows_of_the_newest_snapshot_whatever_query_the_options_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], defaults: str
+) -> None:
+    arrow.Table.create(tmp_path / "t", COLUMNS, record_key="id", buckets=1, table_type="MERGE_ON_READ")
+    (tmp_path / "hudi-defaults.conf").write_text(defaults)
+    monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
+    table = arrow.Table(tmp_path / "t", options=options)
+    table.upsert(trips(1, 2))
+    # The log file alone has this fare.
+    table.upsert(trips(2, fare=5.0))
+
+    assert (table.delete("fare = 1").deletes, table.delete("fare = 5").deletes) == (1, 1)
+
+
 def test_a_table_that_generates_its_keys_takes_appends_and_deletes_of_rows_as_read(tmp_path: Path) -> None:
     arrow.write(tmp_path / "t", trips(1, 1, 2), record_key=None)
     table = arrow.Table(tmp_path / "t")

@@ -99,6 +99,28 @@ def test_rows_are_deleted_by_a_condition(spark: SparkSession, table: HudiTable) 
     assert rows(table.to_df(), "id") == [(n,) for n in range(30) if n not in {0, 1, 2, 4, 7}]
 
 
+def test_rows_that_change_are_those_of_the_newest_snapshot_whatever_query_the_session_names(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session = spark.newSession()
+    schema = numbers(session, 0, 0)
+    table = HudiTable.create(
+        session, str(tmp_path / "t"), schema, record_key="id", buckets=1, table_type="MERGE_ON_READ"
+    )
+    table.upsert(numbers(session, 0, 3))
+    # The log file alone has these values.
+    table.upsert(numbers(session, 1, 3, n=5))
+    session.conf.set("hoodie.datasource.query.type", "incremental")
+    session.conf.set("hoodie.datasource.read.begin.instanttime", "2099-01-01")
+
+    assert (table.delete("n = 5 and id = 1").deletes, table.update({"n": 6}, "n = 5").updates) == (1, 1)
+    assert table.to_df().count() == 0, "a read does as the session says"
+    session.conf.unset("hoodie.datasource.read.begin.instanttime")
+    session.conf.set("hoodie.datasource.query.type", "read_optimized")
+    merge = table.merge(numbers(session, 2, 3, n=6), ["id", "n"])
+    assert merge.when_matched_delete().execute().deletes == 1
+
+
 def test_a_delete_may_insist_on_its_keys(spark: SparkSession, table: HudiTable) -> None:
     first = table.upsert(numbers(spark, 0, 6))
     with pytest.raises(KeyNotFoundError, match="'77'"):

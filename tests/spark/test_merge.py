@@ -143,6 +143,19 @@ def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it
     assert rows(table)[1:] == [*sorted([*START, (1, "a", 7, 0, "twice")])[1:], (5, None, 5, 5, "nameless")]
 
 
+def test_a_null_in_a_part_of_a_key_matches_nothing_and_proves_no_row_new(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "a bigint, b bigint, x string"
+    table = HudiTable.create(
+        spark, tmp_path / "t", columns, record_key=["a", "b"], buckets=1, table_type="MERGE_ON_READ"
+    )
+    table.upsert(spark.createDataFrame([(1, None, "old")], columns))
+    merge = table.merge(spark.createDataFrame([(1, None, "new"), (2, None, "new")], columns), ["a", "b"])
+    with pytest.raises(DuplicateKeyError, match=r"the record key 'a:1,b:__null__', which a row of the table has"):
+        merge.when_not_matched_insert_all().execute()
+    assert merge.when_not_matched_insert_all("source.a = 2").execute().inserts == 1
+    assert sorted(table.to_df(["a", "x"]).collect()) == [(1, "old"), (2, "new")]
+
+
 def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
     spark: SparkSession, table: HudiTable
 ) -> None:

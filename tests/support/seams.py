@@ -495,6 +495,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "rows of a merge by the key": "connector.merge.near_rows:NearRows.of",
     "shares of the memory of a merge without Spark": "arrow.merge:_SHARES",
     "pairs of a merge without Spark at once": "arrow.merging.matching:_PAIRS",
+    "bytes of the pairs of a merge without Spark at once": "arrow.merging.matching:_BYTES",
     "a column in Hudi's type": "arrow.hudi_types:_converted",
     "make the properties of an empty table": "methods.creation:create_config",
     "an attempt of a write without Spark": "arrow.writing:RowWrite.attempt",

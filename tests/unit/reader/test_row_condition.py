@@ -21,6 +21,11 @@ ROWS = pa.RecordBatch.from_pydict(
         "price": pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("3.00"), None], pa.decimal128(5, 2)),
         "day": [datetime.date(2026, 11, day) for day in (1, 2, 3)] + [None],
         "at": pa.array([datetime.datetime(2026, 11, day, 8, tzinfo=UTC) for day in (1, 2, 3)] + [None]),
+        # Columns of other engines.
+        "millis": pa.array([datetime.datetime(2026, 11, day, 8, tzinfo=UTC) for day in (1, 2, 3)] + [None]).cast(
+            pa.timestamp("ms", "UTC")
+        ),
+        "local": pa.array([datetime.datetime(2026, 11, 2, hour) for hour in (7, 8, 9)] + [None], pa.timestamp("ms")),
         "ok": [True, False, True, None],
         "odd name": ["x", "y", "\U0001f600", None],
         "tenths": [0.3, 0.7, 0.7, None],
@@ -78,6 +83,11 @@ ROWS = pa.RecordBatch.from_pydict(
         ("at < '2026-11-02 08:00:00'", [1]),
         ("at = TIMESTAMP '2026-11-02T09:00:00+01:00'", [2]),
         ("at > '0001-01-01T00:00:00+14:00'", [1, 2, 3]),
+        ("millis = at", [1, 2, 3]),
+        ("millis < TIMESTAMP '2026-11-02 08:00:00.000001'", [1, 2]),
+        ("millis < '2026-11-02 08:00:00.000001'", [1, 2]),
+        ("local >= TIMESTAMP_NTZ '2026-11-02 08:00:00'", [2, 3]),
+        ("coalesce(millis, at) = at", [1, 2, 3]),
         ("ok = true", [1, 3]),
         ("ok", [1, 3]),
         ("NOT ok", [2]),
@@ -137,6 +147,7 @@ def test_files_are_skipped_by_what_every_kept_row_satisfies(text: str, predicate
         *(("coalesce(n, city) = 1", "at character 9"), ("coalesce() = 1", "at character 10")),
         *(("upper(city) = 'X'", "at character 6"), ("n NOT = 2", "at character 7"), ("n = 1 AND city", "at character")),
         *(("day + 1 > day", "at character 5"), ("price / 2 = 1", "at character 7"), ("at > day", "at character 4")),
+        ("millis = local", "at character 8"),
         *(("DATE 'x' = day", "at character 6"), ("inner = inner", "at character 7"), ("n LIKE '1%'", "at character 8")),
         *(("fare > 1" + "0" * 400, "at character 8"), ("n = 1" + "0" * 5000, "at character 5")),
         *(("n = 9223372036854775808L", "at character 5"), ("n = '1" + "0" * 80 + "'", "cannot be compared")),
