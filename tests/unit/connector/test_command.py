@@ -20,13 +20,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.connector.command.cells import cell, escaped, shell_words, size_text, stored_value, with_short_floats
+from pyhudi.connector.command.command_line import CommandLine
 from pyhudi.connector.command.commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
-from pyhudi.connector.command.output import plain_lines
+from pyhudi.connector.command.output import CommandOutput, plain_lines
 from pyhudi.connector.command.parser import OPERATIONS, ROUND, build_parser, subcommands, with_path_in_place
 from pyhudi.connector.command.run import refuse_secrets
 from pyhudi.connector.command.work_progress import WorkProgress
 from pyhudi.connector.jobs import COMMAND, command, main
 from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.state.needs import Need
 from pyhudi.operations.upkeep.services import SERVICES
 from pyhudi.operations.words.progress import Progress
 from support.drive import read, write
@@ -220,6 +222,28 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(path: Path, ca
     error = capsys.readouterr().err
     assert "may hold a secret" in error
     assert "abcdefgh" not in error
+
+
+def test_a_job_prints_no_secret_in_the_commands_that_a_table_needs(path: Path, tmp_path: Path, capsys: Shown) -> None:
+    page, eager = tmp_path / "report.html", ["--option", "hoodie.clean.commits.retained=1"]
+    words = ["--path", str(path), "--option", "hoodie.pyhudi.storage.token=abcdefgh", *eager]
+
+    assert main([REPORT, *words, "--output", str(page)]) == 0
+    assert main([ROUND, *words, "--dry-run"]) == 0
+    assert main([SHOW, *words]) == 0
+
+    _, need, state = jsons(capsys)
+    assert need["command"] == state["needs"][0]["command"] == shell_words(["pyhudi", "clean", str(path), *eager])
+    assert "abcdefgh" not in page.read_text()
+
+
+def test_a_printed_command_takes_each_value_for_a_value() -> None:
+    """Whatever a plan in the table names."""
+    line = CommandLine(CommandOutput(as_json=False), COMMAND, build_parser(COMMAND).parse_args([SHOW, "/t"]), {})
+
+    printed = line.command_of(Need("It is pending.", "restore", {"to": "--yes"}))
+
+    assert build_parser(COMMAND).parse_args(shlex.split(printed)[1:]).to == "--yes"
 
 
 def test_places_of_a_store_are_no_secrets() -> None:
