@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -12,16 +14,17 @@ from ...reader.moments import find_moment
 from ...reader.plan import Split, whole
 from ...reader.query import AsOf, resolve
 from ...reader.scan import MergeTerms, RowReader
-from ...storage.base import Storage
+from ...storage.base import Storage, split
 from ...storage.threads import for_each
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import FileSlice, log_file
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
-from ..result import OPERATIONS_OF_SERVICES, result_of
+from ..result import OPERATIONS_OF_SERVICES, CommitResult, result_from
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .files import slices_as_of
 
@@ -56,7 +59,8 @@ class Difference:
 
     Attributes:
         timeline: The timeline of now.
-        earlier: The file slices of the earlier time that the later time lacks; ``later`` the other way round.
+        earlier: The file slices of the earlier time that the later time lacks, and those to whose log files a write
+            appended in between; ``later`` the other way round.
         writes: The number of completed writes of rows that were requested in between. ``inserts``, ``updates`` and
             ``deletes`` are the rows that they state.
     """
@@ -90,16 +94,24 @@ class Difference:
         seen, slices_after = slices_as_of(table, later)
         timeline = seen.timeline
         writes_between = [write for write in timeline.writes if first_time < write.requested_time <= last_time]
-        results = for_each(storage, lambda write: result_of(timeline, write), writes_between)
-        changes = [result for result in results if result.operation not in OPERATIONS_OF_SERVICES]
+        stated = for_each(storage, partial(_result_and_log_names, timeline), writes_between)
+        changes = [result for result, _ in stated if result.operation not in OPERATIONS_OF_SERVICES]
+        # In version 6 a log file shows from the time of its base file on, whenever a write appended to it.
+        log_names = frozenset(chain.from_iterable(names for _, names in stated))
         paths_before, paths_after = frozenset(map(_paths_of, slices_before)), frozenset(map(_paths_of, slices_after))
+
+        def differs(file_slice: FileSlice, paths_then: Collection[tuple[str, ...]]) -> bool:
+            """Return whether no slice of the other time has the same rows, by ``paths_then`` of its slices."""
+            appended = any(split(log.path)[1] in log_names for log in file_slice.logs)
+            return appended or _paths_of(file_slice) not in paths_then
+
         return cls(
             table,
             timeline,
             earlier,
             later,
-            tuple(file_slice for file_slice in slices_before if _paths_of(file_slice) not in paths_after),
-            tuple(file_slice for file_slice in slices_after if _paths_of(file_slice) not in paths_before),
+            tuple(file_slice for file_slice in slices_before if differs(file_slice, paths_after)),
+            tuple(file_slice for file_slice in slices_after if differs(file_slice, paths_before)),
             len(changes),
             sum(result.inserts for result in changes),
             sum(result.updates for result in changes),
@@ -187,6 +199,14 @@ def _row(group: FileGroupId, slice_before: FileSlice | None, slice_after: FileSl
 
 def _paths_of(file_slice: FileSlice) -> tuple[str, ...]:
     return file_slice.files
+
+
+def _result_and_log_names(timeline: Timeline, write: Instant) -> tuple[CommitResult, Collection[str]]:
+    """Return the result of a completed write, and the names of the log files to which it appended."""
+    commit = timeline.files.read_commit(write)
+    paths = (stat.path for stats in commit.partition_to_write_stats.values() for stat in stats if stat.path)
+    names = frozenset(split(path)[1] for path in paths if log_file(path) is not None)
+    return result_from(timeline.storage.path, write.requested_time, commit), names
 
 
 def _by_group(slices: Iterable[FileSlice]) -> Mapping[FileGroupId, FileSlice]:

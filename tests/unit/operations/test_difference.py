@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,9 @@ from pyhudi.table.files.output import Output
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 from support.made.compacting import rows
+from support.readers import read_without_spark
+from support.recorded.recorded_past import AS_OF
+from support.recorded.recorded_version_6 import unpack, writes
 from support.upkeep.meetings import COW, MOR, QUIET
 
 BEFORE = (("k1", "a", 1, 1), ("k2", "a", 1, 1), ("k3", "b", 1, 1), ("k4", "c", 1, 1))
@@ -59,6 +63,22 @@ def test_a_compaction_changes_files_and_no_row(tmp_path: Path) -> None:
     (changed,) = difference.files().to_pylist()
     assert (changed["partition"], changed["change"], len(changed["files_added"])) == ("a", "changed", 1)
     assert rows_between(path, first, last) == []
+
+
+def test_appends_to_log_files_of_version_6_change_rows(tmp_path: Path) -> None:
+    """By their names, these log files show from the time of their base file on."""
+    path = unpack(tmp_path) / "mor_bucket"
+    identity = ["_hoodie_partition_path", "_hoodie_record_key", "_hoodie_commit_seqno"]
+
+    for earlier, later in pairwise(writes(path)):
+        before, after = (
+            {tuple(row.values()) for row in read_without_spark(path, {AS_OF: time}).select(identity).to_pylist()}
+            for time in (earlier, later)
+        )
+        changed = {(partition, key) for partition, key, _ in before ^ after}
+        assert changed
+        assert {(partition, key) for partition, _, key in rows_between(path, earlier, later)} == changed
+        assert Difference.between(open_storage(str(path)), earlier, later).files().num_rows
 
 
 def test_an_overwrite_replaces_file_groups(tmp_path: Path) -> None:
