@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -83,21 +84,27 @@ def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
 def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
     """Return the number of rows that the writes on a timeline state for the files of slices, by file name.
 
-    For a log file, rows and deletes count. Only the completed writes that made these files are opened.
+    For a log file, rows and deletes count, those of all writes that appended to it. Only the completed writes that made
+    these files are opened.
     """
     files = (file for file_slice in slices for file in file_slice.data_files)
     times = slice_rule(timeline).makers(files, timeline)
     writes = [write for write in timeline.writes if write.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, writes)
-    return {name: rows for body in bodies for name, rows in _rows_in(body)}
+    counts: Counter[str] = Counter()
+    for body in bodies:
+        counts.update(_rows_in(body))
+    return dict(counts)
 
 
-def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
-    """Yield the name and the number of rows of each file of a write; for a log file, deletes count, too."""
+def _rows_in(body: CommitFiles) -> Mapping[str, int]:
+    """Return the number of rows of each file of a write, by file name; for a log file, deletes count, too."""
+    rows_by_name: dict[str, int] = {}
     for stats in body.stats.values():
         for stat in stats:
             path, rows = stat.get("path") or "", stat.get("numWrites") or 0
-            yield split(path)[1], rows + (0 if log_file(path) is None else stat.get("numDeletes") or 0)
+            rows_by_name[split(path)[1]] = rows + (0 if log_file(path) is None else stat.get("numDeletes") or 0)
+    return rows_by_name
 
 
 def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:
