@@ -209,6 +209,7 @@ def compare(line: CommandLine) -> int:
             "inserts": difference.inserts,
             "updates": difference.updates,
             "deletes": difference.deletes,
+            "silent_writes": difference.silent,
         }
         table = (
             _first_changed_rows(difference, arguments.limit)
@@ -222,6 +223,8 @@ def compare(line: CommandLine) -> int:
             f"{difference.writes:,} writes in between state {difference.inserts:,} rows inserted, "
             f"{difference.updates:,} updated, {difference.deletes:,} deleted."
         )
+        if difference.silent:
+            output.line(f"The archive does not say what {difference.silent:,} more writes in between did.")
     output.rows(table, "No row differs." if arguments.rows else "No file differs.", stored=arguments.rows)
     return 0
 

@@ -60,25 +60,25 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
         timeline, slices, index = walked.timeline, walked.slices, walked.index
     else:
         table = open_table(storage)
-        seen, slices_then = slices_as_of(table, as_of)
-        timeline, slices, index = seen.timeline, tuple(slices_then), table.config.index_type
+        snapshot = snapshot_as_of(table, as_of)
+        timeline, slices, index = snapshot.timeline, tuple(snapshot.slices()), table.config.index_type
         if is_unnoted(table.config):
             index = index_of_groups(file_slice.group for file_slice in slices).kind
     rows = stated_rows(timeline, slices)
     return FILES.table(_row(file_slice, rows, has_buckets=index == BUCKET) for file_slice in slices)
 
 
-def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
-    """Return a table as of now, and its file slices at a time in the order of their partitions and file ids.
+def snapshot_as_of(table: Table, time: str) -> Snapshot:
+    """Return a snapshot of a table at a time, by a listing of now; it has the file slices of that time and no columns.
 
-    Raises `UnreadableTimeError` if a clean has deleted one of their files.
+    Raises `UnreadableTimeError` if the archive does not tell enough about that time. `Snapshot.slices` raises it if a
+    clean has deleted one of the files.
     """
     check_supported(table.config, table.path, writing=False)
     seen, query = SeenTable.now(table), AsOf(time)
     metadata = MetadataAtHand(seen.table, seen.timeline)
     # No row is read, so the snapshot needs no columns.
-    snapshot = Snapshot(seen, seen.timeline, find_moment(seen, query), metadata, pa.schema([]), query)
-    return seen, snapshot.slices()
+    return Snapshot(seen, seen.timeline, find_moment(seen, query), metadata, pa.schema([]), query)
 
 
 def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:

@@ -6,10 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import InvalidOptionError
 from pyhudi.operations.inspect.difference import CHANGED_FILES, CHANGED_ROWS, Difference
-from pyhudi.operations.service_settings import CompactionSettings
+from pyhudi.operations.service_settings import ArchiveSettings, CompactionSettings
+from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.means import Means
 from pyhudi.storage import open_storage
@@ -79,6 +82,25 @@ def test_appends_to_log_files_of_version_6_change_rows(tmp_path: Path) -> None:
         assert changed
         assert {(partition, key) for partition, _, key in rows_between(path, earlier, later)} == changed
         assert Difference.between(open_storage(str(path)), earlier, later).files().num_rows
+
+
+def test_archived_writes_count_and_those_without_a_content_count_apart(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    times = [write(path, rows(("k1", "a", n, n)), table=COW, settings=QUIET).instant for n in range(5)]
+    storage = open_storage(str(path))
+    assert archive(storage, ArchiveSettings().keeping(2)).instants == 3
+
+    difference = Difference.between(storage, times[0], times[4])
+    assert (difference.writes, difference.updates, difference.silent) == (4, 4, 0)
+    assert rows_between(path, times[0], times[4]) == [("a", "updated", "k1")]
+
+    (file,) = (path / ".hoodie").rglob("history/*.parquet")
+    archived = pq.read_table(file)
+    position = archived.schema.get_field_index("metadata")
+    bodies = pc.if_else(pc.equal(archived["instantTime"], times[2]), None, archived["metadata"])
+    pq.write_table(archived.set_column(position, archived.schema.field(position), bodies), file)
+    difference = Difference.between(storage, times[0], times[4])
+    assert (difference.writes, difference.updates, difference.silent) == (3, 3, 1)
 
 
 def test_an_overwrite_replaces_file_groups(tmp_path: Path) -> None:
