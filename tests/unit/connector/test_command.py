@@ -376,6 +376,25 @@ def test_values_of_rows_are_shown_as_they_are() -> None:
     assert with_short_floats(floats).to_pydict() == {"f": [0.1, None, float("inf")], "n": [1, 2, 3]}
 
 
+def test_years_that_python_lacks_are_spelled_at_any_depth(capsys: Shown) -> None:
+    last_us, day = 253402300800000000, pa.array([0, 2932897], pa.int32()).cast(pa.date32())
+    moment = pa.array([0, last_us], pa.timestamp("us", "UTC"))
+    maps = pa.array([None, [("k", last_us)]], pa.map_(pa.string(), pa.timestamp("us")))
+    nested = pa.StructArray.from_arrays([pa.array([None, [last_us]], pa.list_(pa.timestamp("us"))), maps], ["l", "m"])
+    usual = pa.array([0, 1], pa.timestamp("us"))
+    stored = pa.table({"day": day, "moment": moment, "nested": nested, "usual": usual})
+
+    CommandOutput(as_json=True).rows(stored, "No row.", stored=True)
+
+    late = "10000-01-01 00:00:00.000000"
+    assert jsons(capsys)[1] == {
+        "day": "10000-01-01",
+        "moment": f"{late}Z",
+        "nested": {"l": [late], "m": [["k", late]]},
+        "usual": "1970-01-01 00:00:00.000001",
+    }
+
+
 def test_a_line_says_how_far_long_work_is_without_a_terminal() -> None:
     stream = io.StringIO()
     progress = WorkProgress("compact /t", stream, every_s=0.01)
