@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -532,3 +533,24 @@ def test_a_report_that_cannot_be_written_leaves_nothing(path: Path, tmp_path: Pa
 
     assert "--output" in capsys.readouterr().err
     assert [*(tmp_path / "r").iterdir()] == []
+
+
+def test_a_report_goes_behind_links_and_into_pipes(path: Path, tmp_path: Path, capsys: Shown) -> None:
+    page, link, pipe = (tmp_path / name for name in ("page.html", "link.html", "pipe"))
+    link.symlink_to(page.name)
+    os.mkfifo(pipe)
+    # The reader is there first, so that the command need not wait for it.
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    for name in (link, pipe):
+        assert command([REPORT, str(path), "-o", str(name)]) == 0
+
+    assert (link.is_symlink(), pipe.is_fifo()) == (True, True)
+    assert page.read_bytes().endswith(b"</html>\n")
+    assert os.read(reader, 1 << 20).startswith(b"<!doctype html>")
+    os.close(reader)
+
+
+def test_a_report_without_a_name_is_refused_before_the_table_is_read(tmp_path: Path, capsys: Shown) -> None:
+    assert command([REPORT, str(tmp_path / "none"), "-o", ""]) == 2
+    assert "the folder ''" in capsys.readouterr().err
