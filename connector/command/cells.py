@@ -26,7 +26,7 @@ def _shell_word(word: str) -> str:
     return "$'" + "".join({"\\": "\\\\", "'": "\\'"}.get(letter) or spelled(letter) for letter in word) + "'"
 
 
-__all__ = ["NOTHING", "cell", "is_number", "size_text", "stored_value", "with_short_floats"]
+__all__ = ["NOTHING", "cell", "is_number", "size_text", "stored_value", "with_short_floats", "with_spelled_times"]
 
 NOTHING = "-"
 
@@ -76,6 +76,38 @@ def with_short_floats(table: pa.Table) -> pa.Table:
             short_floats = table.column(position).cast(pa.string()).cast(pa.float64())
             table = table.set_column(position, field.name, short_floats)
     return table
+
+
+def with_spelled_times(table: pa.Table) -> pa.Table:
+    """Return a table with texts in place of the dates and times of each column with a year that Python lacks.
+
+    Python has the years 1 to 9999, Hudi's types have others, too.
+    """
+    for position, field in enumerate(table.schema):
+        text_type = _text_type(field.type)
+        if text_type == field.type:
+            continue
+        try:
+            table.column(position).to_pylist()
+        except OverflowError:
+            table = table.set_column(position, field.name, table.column(position).cast(text_type))
+    return table
+
+
+def _text_type(data_type: pa.DataType) -> pa.DataType:
+    """Return a type with texts in place of dates and times, in nested types, too."""
+    import pyarrow as pa  # noqa: PLC0415 (a command that shows no rows loads none)
+
+    if pa.types.is_timestamp(data_type) or pa.types.is_date(data_type):
+        return pa.string()
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_text_type(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
+        return pa.map_(key.with_type(_text_type(key.type)), item.with_type(_text_type(item.type)))
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_text_type(data_type.value_type)))
+    return data_type
 
 
 def is_number(value: Any) -> bool:

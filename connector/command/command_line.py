@@ -40,6 +40,11 @@ def require_terminal(command: str, path: str) -> None:
 PROGRAM = "pyhudi"
 
 
+def _argument_words(name: str, value: str) -> list[str]:
+    """Return the words of an argument: one, if the parser would else take the value for another argument."""
+    return [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
+
+
 @dataclass(frozen=True, slots=True)
 class CommandLine:
     """A parsed command line.
@@ -83,12 +88,19 @@ class CommandLine:
         )
 
     def command_of(self, need: Need) -> str:
-        """Return the command line that does what the table needs, with the options with which the need was found."""
+        """Return the command line that does what the table needs, with the options that showed the need.
+
+        It lacks options that may hold a secret: a command refuses them, and takes them from the environment or from
+        hudi-defaults.conf.
+        """
+        from ...options.secrets import holds_secret  # noqa: PLC0415 (help and errors of the parser need no options)
+
         words = [PROGRAM, need.service, self.arguments.path]
         for name, value in need.arguments.items():
-            words += [f"--{name.replace('_', '-')}", value]
+            words += _argument_words(name.replace("_", "-"), value)
         for key, text in self.table_options.items():
-            words += ["--option", f"{key}={text}"]
+            if not holds_secret(key, text):
+                words += _argument_words("option", f"{key}={text}")
         return shell_words(words)
 
     def has_to_ask(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict, is_dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO
 
-from .cells import cell, escaped, is_number, stored_value, with_short_floats
+from .cells import cell, escaped, is_number, stored_value, with_short_floats, with_spelled_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +104,7 @@ class CommandOutput:
         """
         if stored:
             # Else a short float would show the digits of its double, as 0.10000000149 for 0.1.
-            table = with_short_floats(table)
+            table = with_spelled_times(with_short_floats(table))
         if self.as_json:
             for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
                 for row in batch.to_pylist():

@@ -39,6 +39,8 @@ def report(line: CommandLine) -> int:
     from ...operations.report.page import make_page  # noqa: PLC0415
 
     output, arguments = line.output, line.arguments
+    if arguments.output != STDOUT:
+        _refuse_folder(arguments.output)
     options, storage = line.options_and_storage()
     settings = options.write_settings()
     terms = ReportTerms(options.upkeep(), settings.patience, settings.lookup.sizes.largest, arguments.deep)
@@ -58,24 +60,42 @@ def report(line: CommandLine) -> int:
     return 0
 
 
+def _refuse_folder(name: str) -> None:
+    """Raise `InvalidOptionError` for a name of a page that is empty, or of a folder."""
+    # A Path raises for a name that is too long, or in a forbidden folder.
+    if not name or os.path.isdir(name):  # noqa: PTH112
+        raise InvalidOptionError(f"The report cannot be written to the folder {name!r}.", "Give a file with --output.")
+
+
 def _write(name: str, page: str) -> int:
-    """Write a page atomically in the place of an older page, and return its size."""
+    """Write a page atomically in the place of an older page, behind links, and return its size.
+
+    A device or a pipe stays in its place, and gets the bytes of the page.
+    """
     data = page.encode()
-    path = Path(name)
-    if os.path.isdir(path):  # noqa: PTH112 (a Path raises for a name that is too long, or in a forbidden folder)
-        raise InvalidOptionError(f"The report cannot be written to the folder {name}.", "Give a file with --output.")
+    try:
+        if os.path.exists(name) and not os.path.isfile(name):  # noqa: PTH110, PTH113 (as above)
+            Path(name).write_bytes(data)
+        else:
+            _replace(Path(os.path.realpath(name)), data)
+    except OSError as error:
+        raise InvalidOptionError(
+            f"The report cannot be written to {name}: {error.strerror}.", "Give another file with --output."
+        ) from error
+    return len(data)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put a file in the place of an older file by renaming it; an error leaves the older file."""
     # In the same folder, so that the last step only renames.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_bytes(data)
         unfinished.replace(path)
-    except OSError as error:
+    except OSError:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        raise InvalidOptionError(
-            f"The report cannot be written to {name}: {error.strerror}.", "Give another file with --output."
-        ) from error
-    return len(data)
+        raise
 
 
 def read_rows(line: CommandLine) -> int:
@@ -209,6 +229,7 @@ def compare(line: CommandLine) -> int:
             "inserts": difference.inserts,
             "updates": difference.updates,
             "deletes": difference.deletes,
+            "silent_writes": difference.silent,
         }
         table = (
             _first_changed_rows(difference, arguments.limit)
@@ -222,6 +243,8 @@ def compare(line: CommandLine) -> int:
             f"{difference.writes:,} writes in between state {difference.inserts:,} rows inserted, "
             f"{difference.updates:,} updated, {difference.deletes:,} deleted."
         )
+        if difference.silent:
+            output.line(f"The archive does not say what {difference.silent:,} more writes in between did.")
     output.rows(table, "No row differs." if arguments.rows else "No file differs.", stored=arguments.rows)
     return 0
 

@@ -78,9 +78,10 @@ def _check_filter(
             return
         for rows in reader.batches(pa.schema([column])):
             values = plain(rows.column(column.name)).drop_null()
-            is_lacking = pa.array(~bloom.may_hold(values if change is None else change(values)))
+            looked_up = values if change is None else change(values)
+            is_lacking = pa.array(~bloom.may_hold(looked_up))
             if pc.any(is_lacking, min_count=0).as_py():  # one value a batch
-                value = values.filter(is_lacking)[0].as_py()  # one value, to be named
+                value = looked_up.filter(is_lacking)[0].as_py()  # one value, to be named
                 judged.add(METADATA_FILTER, partition, f"the filter of {file.path} lacks {value!r} in {column.name}.")
                 return
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
@@ -12,18 +13,21 @@ from ...reader.moments import find_moment
 from ...reader.plan import Split, whole
 from ...reader.query import AsOf, resolve
 from ...reader.scan import MergeTerms, RowReader
-from ...storage.base import Storage
+from ...storage.base import Storage, split
 from ...storage.threads import for_each
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import FileSlice, LogFile, log_file
 from ...table.files.names import FileGroupId
+from ...table.files.slice_rule import slice_rule
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
+from ...timeline.archive.history import SilentArchiveError, undone
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
-from ..result import OPERATIONS_OF_SERVICES, result_of
+from ..result import OPERATIONS_OF_SERVICES, CommitResult, result_from
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
-from .files import slices_as_of
+from .files import snapshot_as_of
 
 CHANGED_FILES = DescribedRows(
     "diff",
@@ -51,14 +55,79 @@ CHANGED_ROWS = DescribedRows(
 
 
 @dataclass(frozen=True, slots=True)
+class StatedChanges:
+    """What the completed writes state that were requested between two times.
+
+    Attributes:
+        changes: The results of the writes of rows.
+        log_names: The names of the log files to which any of the writes appended.
+        silent: The number of archived writes of which the archive does not say what they did.
+        shares_logs: Whether a write may append to a log file of earlier writes, as in version 6. By its name, such a
+            file shows from the time of its base file on.
+    """
+
+    changes: tuple[CommitResult, ...]
+    log_names: frozenset[str]
+    silent: int
+    shares_logs: bool
+
+    @classmethod
+    def between(cls, history: Timeline | None, timeline: Timeline, first: str, last: str) -> StatedChanges:
+        """Return what the writes state that were requested after the time ``first``, until the time ``last``.
+
+        ``timeline`` has the active instants, and ``history`` the archived instants, too; None if all writes since
+        ``first`` are active.
+        """
+        writes = [(timeline, write) for write in timeline.writes]
+        if history is not None:
+            active, undone_times = {instant.identity for instant in timeline.instants}, undone(history)
+            writes += [
+                (history, write)
+                for write in history.writes
+                if write.identity not in active and write.requested_time not in undone_times
+            ]
+        writes_between = [pair for pair in writes if first < pair[1].requested_time <= last]
+        stated = [
+            pair for pair in for_each(timeline.storage, _result_and_log_names, writes_between) if pair is not None
+        ]
+        return cls(
+            tuple(result for result, _ in stated if result.operation not in OPERATIONS_OF_SERVICES),
+            frozenset(chain.from_iterable(names for _, names in stated)),
+            len(writes_between) - len(stated),
+            slice_rule(timeline).shares_logs,
+        )
+
+    def may_append(self, log: LogFile) -> bool:
+        """Return whether one of the writes appended to a log file, or may have done so if it is silent."""
+        return self.shares_logs and (self.silent > 0 or split(log.path)[1] in self.log_names)
+
+
+def _result_and_log_names(write: tuple[Timeline, Instant]) -> tuple[CommitResult, Collection[str]] | None:
+    """Return the result of a completed write, and the names of the log files to which it appended.
+
+    ``write`` is an instant with its timeline. None if the archive does not say what the write did.
+    """
+    timeline, instant = write
+    try:
+        commit = timeline.files.read_commit(instant)
+    except SilentArchiveError:
+        return None
+    paths = (stat.path for stats in commit.partition_to_write_stats.values() for stat in stats if stat.path)
+    names = frozenset(split(path)[1] for path in paths if log_file(path) is not None)
+    return result_from(timeline.storage.path, instant.requested_time, commit), names
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """What changed between two instants.
 
     Attributes:
         timeline: The timeline of now.
-        earlier: The file slices of the earlier time that the later time lacks; ``later`` the other way round.
+        earlier: The file slices of the earlier time that the later time lacks, and those to whose log files a write
+            appended in between; ``later`` the other way round.
         writes: The number of completed writes of rows that were requested in between. ``inserts``, ``updates`` and
             ``deletes`` are the rows that they state.
+        silent: The number of further writes in between, of which the archive does not say what they did.
     """
 
     table: Table
@@ -71,6 +140,7 @@ class Difference:
     inserts: int
     updates: int
     deletes: int
+    silent: int
 
     @classmethod
     def between(cls, storage: Storage, earlier: str, later: str) -> Difference:
@@ -86,24 +156,27 @@ class Difference:
                 f"The table {table.path} was to be compared from {earlier} to {later}, which is earlier.",
                 "Give the earlier time first.",
             )
-        _, slices_before = slices_as_of(table, earlier)
-        seen, slices_after = slices_as_of(table, later)
-        timeline = seen.timeline
-        writes_between = [write for write in timeline.writes if first_time < write.requested_time <= last_time]
-        results = for_each(storage, lambda write: result_of(timeline, write), writes_between)
-        changes = [result for result in results if result.operation not in OPERATIONS_OF_SERVICES]
+        before, after = snapshot_as_of(table, earlier), snapshot_as_of(table, later)
+        slices_before, slices_after, timeline = before.slices(), after.slices(), after.timeline
+        stated = StatedChanges.between(before.moment.history, timeline, first_time, last_time)
         paths_before, paths_after = frozenset(map(_paths_of, slices_before)), frozenset(map(_paths_of, slices_after))
+
+        def differs(file_slice: FileSlice, paths_then: Collection[tuple[str, ...]]) -> bool:
+            """Return whether no slice of the other time has the same rows, by ``paths_then`` of its slices."""
+            return _paths_of(file_slice) not in paths_then or any(map(stated.may_append, file_slice.logs))
+
         return cls(
             table,
             timeline,
             earlier,
             later,
-            tuple(file_slice for file_slice in slices_before if _paths_of(file_slice) not in paths_after),
-            tuple(file_slice for file_slice in slices_after if _paths_of(file_slice) not in paths_before),
-            len(changes),
-            sum(result.inserts for result in changes),
-            sum(result.updates for result in changes),
-            sum(result.deletes for result in changes),
+            tuple(file_slice for file_slice in slices_before if differs(file_slice, paths_after)),
+            tuple(file_slice for file_slice in slices_after if differs(file_slice, paths_before)),
+            len(stated.changes),
+            sum(result.inserts for result in stated.changes),
+            sum(result.updates for result in stated.changes),
+            sum(result.deletes for result in stated.changes),
+            stated.silent,
         )
 
     def files(self) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -59,45 +60,51 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
         timeline, slices, index = walked.timeline, walked.slices, walked.index
     else:
         table = open_table(storage)
-        seen, slices_then = slices_as_of(table, as_of)
-        timeline, slices, index = seen.timeline, tuple(slices_then), table.config.index_type
+        snapshot = snapshot_as_of(table, as_of)
+        timeline, slices, index = snapshot.timeline, tuple(snapshot.slices()), table.config.index_type
         if is_unnoted(table.config):
             index = index_of_groups(file_slice.group for file_slice in slices).kind
     rows = stated_rows(timeline, slices)
     return FILES.table(_row(file_slice, rows, has_buckets=index == BUCKET) for file_slice in slices)
 
 
-def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
-    """Return a table as of now, and its file slices at a time in the order of their partitions and file ids.
+def snapshot_as_of(table: Table, time: str) -> Snapshot:
+    """Return a snapshot of a table at a time, by a listing of now; it has the file slices of that time and no columns.
 
-    Raises `UnreadableTimeError` if a clean has deleted one of their files.
+    Raises `UnreadableTimeError` if the archive does not tell enough about that time. `Snapshot.slices` raises it if a
+    clean has deleted one of the files.
     """
     check_supported(table.config, table.path, writing=False)
     seen, query = SeenTable.now(table), AsOf(time)
     metadata = MetadataAtHand(seen.table, seen.timeline)
     # No row is read, so the snapshot needs no columns.
-    snapshot = Snapshot(seen, seen.timeline, find_moment(seen, query), metadata, pa.schema([]), query)
-    return seen, snapshot.slices()
+    return Snapshot(seen, seen.timeline, find_moment(seen, query), metadata, pa.schema([]), query)
 
 
 def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
     """Return the number of rows that the writes on a timeline state for the files of slices, by file name.
 
-    For a log file, rows and deletes count. Only the completed writes that made these files are opened.
+    For a log file, rows and deletes count, those of all writes that appended to it. Only the completed writes that made
+    these files are opened.
     """
     files = (file for file_slice in slices for file in file_slice.data_files)
     times = slice_rule(timeline).makers(files, timeline)
     writes = [write for write in timeline.writes if write.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, writes)
-    return {name: rows for body in bodies for name, rows in _rows_in(body)}
+    counts: Counter[str] = Counter()
+    for body in bodies:
+        counts.update(_rows_in(body))
+    return dict(counts)
 
 
-def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
-    """Yield the name and the number of rows of each file of a write; for a log file, deletes count, too."""
+def _rows_in(body: CommitFiles) -> Mapping[str, int]:
+    """Return the number of rows of each file of a write, by file name; for a log file, deletes count, too."""
+    rows_by_name: dict[str, int] = {}
     for stats in body.stats.values():
         for stat in stats:
             path, rows = stat.get("path") or "", stat.get("numWrites") or 0
-            yield split(path)[1], rows + (0 if log_file(path) is None else stat.get("numDeletes") or 0)
+            rows_by_name[split(path)[1]] = rows + (0 if log_file(path) is None else stat.get("numDeletes") or 0)
+    return rows_by_name
 
 
 def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:

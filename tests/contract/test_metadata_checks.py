@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.operations.checks.check_catalogue import ALL
@@ -15,7 +16,7 @@ from pyhudi.table.files.bloom_filter import FILTER, BloomFilterBuilder, BloomSet
 from support.faults.planted_metadata import Change, Record, plant
 from support.recorded.recorded_metadata import MADE, partitions_of, unpack
 from support.rules.ends import assert_whole
-from support.rules.health import codes, of_metadata
+from support.rules.health import codes, findings, of_metadata
 from support.seams import patch_seam
 
 ROOTS = "__all_partitions__"
@@ -421,6 +422,24 @@ def test_each_planted_fault_is_told_alone(tables: Path, tmp_path: Path, case: Fa
     assert any(case.says in one["what"] for one in findings), findings
     assert all("drop_index" in one["cure"] for one in findings)
     assert (of_metadata(table, deep=False) == findings) == case.cheap
+
+
+def test_a_wrong_filter_of_an_expression_is_no_fault_of_a_file_with_texts_beyond_ascii(
+    tables: Path, tmp_path: Path
+) -> None:
+    """Of which the check computes no expression."""
+    table = copied(tables, OF_BASE_FILES, tmp_path)
+    plant(table, "expr_index_low", altered(every, lambda one: one["BloomFilterMetadata"].update(bloomFilter=EMPTY), 9))
+    for file in (file for folder in ("a", "b") for file in (table / folder).glob("*.parquet")):
+        rows = pq.read_table(file)
+        names = pa.array(["\u00c4", *rows.column("name").to_pylist()[1:]])
+        position = rows.schema.get_field_index("name")
+        pq.write_table(rows.set_column(position, rows.schema.field(position), names), file)
+
+    told = [one for one in findings(table) if one["code"] in {"METADATA_FILTER", "FILE_CORRUPT"}]
+
+    assert {one["code"] for one in told} == {"METADATA_FILTER"}
+    assert all("in name" in one["what"] for one in told)
 
 
 def test_each_way_to_be_wrong_has_a_planted_fault() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -20,13 +21,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.connector.command.cells import cell, escaped, shell_words, size_text, stored_value, with_short_floats
+from pyhudi.connector.command.command_line import CommandLine
 from pyhudi.connector.command.commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
-from pyhudi.connector.command.output import plain_lines
+from pyhudi.connector.command.output import CommandOutput, plain_lines
 from pyhudi.connector.command.parser import OPERATIONS, ROUND, build_parser, subcommands, with_path_in_place
 from pyhudi.connector.command.run import refuse_secrets
 from pyhudi.connector.command.work_progress import WorkProgress
 from pyhudi.connector.jobs import COMMAND, command, main
 from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.state.needs import Need
 from pyhudi.operations.upkeep.services import SERVICES
 from pyhudi.operations.words.progress import Progress
 from support.drive import read, write
@@ -222,6 +225,28 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(path: Path, ca
     assert "abcdefgh" not in error
 
 
+def test_a_job_prints_no_secret_in_the_commands_that_a_table_needs(path: Path, tmp_path: Path, capsys: Shown) -> None:
+    page, eager = tmp_path / "report.html", ["--option", "hoodie.clean.commits.retained=1"]
+    words = ["--path", str(path), "--option", "hoodie.pyhudi.storage.token=abcdefgh", *eager]
+
+    assert main([REPORT, *words, "--output", str(page)]) == 0
+    assert main([ROUND, *words, "--dry-run"]) == 0
+    assert main([SHOW, *words]) == 0
+
+    _, need, state = jsons(capsys)
+    assert need["command"] == state["needs"][0]["command"] == shell_words(["pyhudi", "clean", str(path), *eager])
+    assert "abcdefgh" not in page.read_text()
+
+
+def test_a_printed_command_takes_each_value_for_a_value() -> None:
+    """Whatever a plan in the table names."""
+    line = CommandLine(CommandOutput(as_json=False), COMMAND, build_parser(COMMAND).parse_args([SHOW, "/t"]), {})
+
+    printed = line.command_of(Need("It is pending.", "restore", {"to": "--yes"}))
+
+    assert build_parser(COMMAND).parse_args(shlex.split(printed)[1:]).to == "--yes"
+
+
 def test_places_of_a_store_are_no_secrets() -> None:
     refuse_secrets({"hoodie.pyhudi.storage.region": "eu-1", "hoodie.clean.commits.retained": "20", "recordkey": "id"})
 
@@ -350,6 +375,25 @@ def test_values_of_rows_are_shown_as_they_are() -> None:
     assert stored_value("x", "a\x1b[1m") == r"a\x1b[1m"
     floats = pa.table({"f": pa.array([0.1, None, float("inf")], pa.float32()), "n": [1, 2, 3]})
     assert with_short_floats(floats).to_pydict() == {"f": [0.1, None, float("inf")], "n": [1, 2, 3]}
+
+
+def test_years_that_python_lacks_are_spelled_at_any_depth(capsys: Shown) -> None:
+    last_us, day = 253402300800000000, pa.array([0, 2932897], pa.int32()).cast(pa.date32())
+    moment = pa.array([0, last_us], pa.timestamp("us", "UTC"))
+    maps = pa.array([None, [("k", last_us)]], pa.map_(pa.string(), pa.timestamp("us")))
+    nested = pa.StructArray.from_arrays([pa.array([None, [last_us]], pa.list_(pa.timestamp("us"))), maps], ["l", "m"])
+    usual = pa.array([0, 1], pa.timestamp("us"))
+    stored = pa.table({"day": day, "moment": moment, "nested": nested, "usual": usual})
+
+    CommandOutput(as_json=True).rows(stored, "No row.", stored=True)
+
+    late = "10000-01-01 00:00:00.000000"
+    assert jsons(capsys)[1] == {
+        "day": "10000-01-01",
+        "moment": f"{late}Z",
+        "nested": {"l": [late], "m": [["k", late]]},
+        "usual": "1970-01-01 00:00:00.000001",
+    }
 
 
 def test_a_line_says_how_far_long_work_is_without_a_terminal() -> None:
@@ -489,3 +533,24 @@ def test_a_report_that_cannot_be_written_leaves_nothing(path: Path, tmp_path: Pa
 
     assert "--output" in capsys.readouterr().err
     assert [*(tmp_path / "r").iterdir()] == []
+
+
+def test_a_report_goes_behind_links_and_into_pipes(path: Path, tmp_path: Path, capsys: Shown) -> None:
+    page, link, pipe = (tmp_path / name for name in ("page.html", "link.html", "pipe"))
+    link.symlink_to(page.name)
+    os.mkfifo(pipe)
+    # The reader is there first, so that the command need not wait for it.
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    for name in (link, pipe):
+        assert command([REPORT, str(path), "-o", str(name)]) == 0
+
+    assert (link.is_symlink(), pipe.is_fifo()) == (True, True)
+    assert page.read_bytes().endswith(b"</html>\n")
+    assert os.read(reader, 1 << 20).startswith(b"<!doctype html>")
+    os.close(reader)
+
+
+def test_a_report_without_a_name_is_refused_before_the_table_is_read(tmp_path: Path, capsys: Shown) -> None:
+    assert command([REPORT, str(tmp_path / "none"), "-o", ""]) == 2
+    assert "the folder ''" in capsys.readouterr().err

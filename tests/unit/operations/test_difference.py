@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import InvalidOptionError
 from pyhudi.operations.inspect.difference import CHANGED_FILES, CHANGED_ROWS, Difference
-from pyhudi.operations.service_settings import CompactionSettings
+from pyhudi.operations.service_settings import ArchiveSettings, CompactionSettings
+from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.means import Means
 from pyhudi.storage import open_storage
@@ -16,6 +20,9 @@ from pyhudi.table.files.output import Output
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 from support.made.compacting import rows
+from support.readers import read_without_spark
+from support.recorded.recorded_past import AS_OF
+from support.recorded.recorded_version_6 import unpack, writes
 from support.upkeep.meetings import COW, MOR, QUIET
 
 BEFORE = (("k1", "a", 1, 1), ("k2", "a", 1, 1), ("k3", "b", 1, 1), ("k4", "c", 1, 1))
@@ -59,6 +66,41 @@ def test_a_compaction_changes_files_and_no_row(tmp_path: Path) -> None:
     (changed,) = difference.files().to_pylist()
     assert (changed["partition"], changed["change"], len(changed["files_added"])) == ("a", "changed", 1)
     assert rows_between(path, first, last) == []
+
+
+def test_appends_to_log_files_of_version_6_change_rows(tmp_path: Path) -> None:
+    """By their names, these log files show from the time of their base file on."""
+    path = unpack(tmp_path) / "mor_bucket"
+    identity = ["_hoodie_partition_path", "_hoodie_record_key", "_hoodie_commit_seqno"]
+
+    for earlier, later in pairwise(writes(path)):
+        before, after = (
+            {tuple(row.values()) for row in read_without_spark(path, {AS_OF: time}).select(identity).to_pylist()}
+            for time in (earlier, later)
+        )
+        changed = {(partition, key) for partition, key, _ in before ^ after}
+        assert changed
+        assert {(partition, key) for partition, _, key in rows_between(path, earlier, later)} == changed
+        assert Difference.between(open_storage(str(path)), earlier, later).files().num_rows
+
+
+def test_archived_writes_count_and_those_without_a_content_count_apart(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    times = [write(path, rows(("k1", "a", n, n)), table=COW, settings=QUIET).instant for n in range(5)]
+    storage = open_storage(str(path))
+    assert archive(storage, ArchiveSettings().keeping(2)).instants == 3
+
+    difference = Difference.between(storage, times[0], times[4])
+    assert (difference.writes, difference.updates, difference.silent) == (4, 4, 0)
+    assert rows_between(path, times[0], times[4]) == [("a", "updated", "k1")]
+
+    (file,) = (path / ".hoodie").rglob("history/*.parquet")
+    archived = pq.read_table(file)
+    position = archived.schema.get_field_index("metadata")
+    bodies = pc.if_else(pc.equal(archived["instantTime"], times[2]), None, archived["metadata"])
+    pq.write_table(archived.set_column(position, archived.schema.field(position), bodies), file)
+    difference = Difference.between(storage, times[0], times[4])
+    assert (difference.writes, difference.updates, difference.silent) == (3, 3, 1)
 
 
 def test_an_overwrite_replaces_file_groups(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pyhudi.operations.services.clean import clean
 from pyhudi.storage import open_storage
 from support.drive import plan, read, task, write
 from support.made.compacting import SCHEMA, rows
+from support.recorded.recorded_version_6 import unpack
 from support.upkeep.meetings import COW, MOR, QUIET
 
 
@@ -68,6 +70,22 @@ def test_files_of_an_earlier_moment(logged: tuple[Path, list[str]]) -> None:
 
     assert [len(row["log_files"]) for row in found.to_pylist()] == [1, 0]
     assert files(open_storage(str(path)), times[0])["log_bytes"].to_pylist() == [0, 0]
+
+
+def test_writes_that_append_to_one_log_file_state_its_records_together(tmp_path: Path) -> None:
+    path = unpack(tmp_path) / "mor_non_defaults"
+    first, second = sorted(file for file in path.rglob(".*.log.*") if ".hoodie" not in file.parts)
+    records = 0
+    for file in (path / ".hoodie").glob("*.deltacommit"):
+        file.write_text(file.read_text().replace(second.name, first.name))
+        stats = [stat for stats in json.loads(file.read_text())["partitionToWriteStats"].values() for stat in stats]
+        records += sum(stat["numWrites"] + stat["numDeletes"] for stat in stats if stat["path"].endswith(first.name))
+    second.unlink()
+
+    (row,) = files(open_storage(str(path))).to_pylist()
+
+    assert [path / file for file in row["log_files"]] == [first]
+    assert row["log_records"] == records == 5
 
 
 def test_sizes_tell_live_bytes_from_those_of_writes_that_never_completed(logged: tuple[Path, list[str]]) -> None:
