@@ -17,11 +17,13 @@ from ...timeline import formats
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ..schema.conform import conform
+from ..schema.types import UTC_MICROS
 from .bloom_filter import BloomSettings, FileFilter, checksum
 from .column_bounds import ColumnBounds
 from .encodings import dictionary_columns, statistics_columns
 from .file_group import BaseFile
 from .footer_bounds import PartBounds, column_bounds, unstated
+from .footers import leaves_of
 from .names import PARQUET, RUN_AGAIN, met_at_file
 from .output import Output
 
@@ -54,6 +56,8 @@ _UNREADABLE = (
 )
 # Rows differ in their keys, so that no writer fits more into a byte. A forged footer could make a read endless.
 _MOST_ROWS_A_BYTE = 1000
+# The type in which Spark and Flink may store times. It says nothing of a zone.
+_INT96 = "INT96"
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # How much Parquet's own reader fetches first, and the struct that ends a file.
 _FOOTER_AHEAD = 64 << 10
@@ -290,6 +294,8 @@ class BaseFileReader:
             metadata=footer,
             read_dictionary=dictionaries,
             pre_buffer=self._remote,
+            # Nanoseconds, as Parquet C++ reads INT96, end in the year 2262.
+            coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
 
@@ -350,6 +356,17 @@ class BaseFileReader:
     def rows(self) -> int:
         return int(self.parquet.metadata.num_rows)
 
+    def columns(self, wanted: pa.Schema) -> pa.Schema:
+        """Return the file's columns; times in INT96 are moments, unless ``wanted`` has local times in their place."""
+        stored: pa.Schema = self.parquet.schema_arrow
+        local = {field.name for field in stored if _is_local(field.type)}
+        local -= {field.name for field in wanted if _is_local(field.type)}
+        if not local:
+            return stored
+        leaves = (self.parquet.schema.column(leaf) for leaf in leaves_of(self.parquet, local))
+        moments = {leaf.path for leaf in leaves if leaf.physical_type == _INT96}
+        return pa.schema([field.with_type(UTC_MICROS) if field.name in moments else field for field in stored])
+
     def batches(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
     ) -> Generator[pa.RecordBatch]:
@@ -358,13 +375,15 @@ class BaseFileReader:
         ``row_groups`` are the numbers of the row groups to read, None for all. Columns among `dictionaries` come as the
         file has them, dictionary-encoded.
         """
-        present = set(self.parquet.schema_arrow.names)
+        file_columns = self.columns(schema)
+        present = set(file_columns.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)
         plain_fields = pa.schema([field for field in schema if field.name not in self.dictionaries])
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
-            for batch in self._iterate(groups, columns, batch_rows):
+            for stored in self._iterate(groups, columns, batch_rows):
+                batch = _with_zones(stored, file_columns)
                 conformed = conform(batch, plain_fields, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
                     [(batch if name in self.dictionaries else conformed).column(name) for name in schema.names],
@@ -448,6 +467,20 @@ def _dictionary_encoded(parquet: pq.ParquetFile) -> frozenset[str]:
             ):
                 names.discard(chunk.path_in_schema)
     return frozenset(names)
+
+
+def _with_zones(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    """Return a batch in which the columns of INT96 have the types that `BaseFileReader.columns` gave them."""
+    for number, field in enumerate(batch.schema):
+        if pa.types.is_timestamp(field.type) and field.type != columns.field(field.name).type:
+            moments = batch.column(number).cast(columns.field(field.name).type)
+            batch = batch.set_column(number, columns.field(field.name), moments)
+    return batch
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    """Return whether values of a type are times without a zone."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _capital(text: str) -> str:
