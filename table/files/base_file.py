@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from .file_group import BaseFile
 from .footer_bounds import PartBounds, column_bounds, unstated
 from .footers import leaves_of
 from .names import PARQUET, RUN_AGAIN, met_at_file
+from .old_days import OldMomentsError, has_old_days, with_days_of_now
 from .output import Output
 
 if TYPE_CHECKING:
@@ -376,6 +378,7 @@ class BaseFileReader:
         file has them, dictionary-encoded.
         """
         file_columns = self.columns(schema)
+        old_columns = self._old_columns(file_columns)
         present = set(file_columns.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)
@@ -384,13 +387,41 @@ class BaseFileReader:
         try:
             for stored in self._iterate(groups, columns, batch_rows):
                 batch = _with_zones(stored, file_columns)
+                if old_columns:
+                    batch = with_days_of_now(batch, old_columns)
                 conformed = conform(batch, plain_fields, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
                     [(batch if name in self.dictionaries else conformed).column(name) for name in schema.names],
                     schema=target,
                 )
+        except OldMomentsError as error:
+            raise self._old_moments(error.column) from error
         except _UNREADABLE as error:
             raise self._corrupt(error) from error
+
+    def _old_columns(self, columns: pa.Schema) -> frozenset[str]:
+        """Return which columns, as `columns` returns them, hold days and moments in the calendar of old Spark."""
+        days_are_old, int96_is_old = self._is_old
+        # Only columns of INT96 have got another type.
+        return frozenset(
+            field.name
+            for field, in_file in zip(columns, self.parquet.schema_arrow, strict=True)
+            if (days_are_old if field.type == in_file.type else int96_is_old)
+        )
+
+    @cached_property
+    def _is_old(self) -> tuple[bool, bool]:
+        """Whether the days and moments of the file, and those in INT96, are in the calendar of old Spark."""
+        footer = self.parquet.metadata.metadata or {}
+        return has_old_days(footer), has_old_days(footer, int96=True)
+
+    def _old_moments(self, column: str) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"{_capital(self._shown)} has timestamps before 1900 in column {column!r}, in the calendar of Spark before "
+            "3.0, in which a timestamp's number depends on the time zone of its writer.",
+            "Have Spark rewrite these rows by Apache Hudi, with spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED "
+            "and spark.sql.parquet.int96RebaseModeInWrite=CORRECTED.",
+        )
 
     def _corrupt(self, error: Exception) -> CorruptFileError:
         return CorruptFileError(
