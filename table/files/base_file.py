@@ -61,6 +61,8 @@ _MOST_ROWS_A_BYTE = 1000
 # The type in which Spark and Flink may store times. It says nothing of a zone.
 _INT96 = "INT96"
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+# By how much batches shrink that Parquet C++ cannot read whole.
+_FEWER_ROWS = 16
 # How much Parquet's own reader fetches first, and the struct that ends a file.
 _FOOTER_AHEAD = 64 << 10
 _FOOTER_END = struct.Struct("<i4s")
@@ -437,18 +439,39 @@ class BaseFileReader:
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups as the file has them; `pa.ArrowInvalid` if a group lacks rows."""
-        # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
-        # counts too many values must not take them from the next row group.
         for number in row_groups:
             missing_rows = self.parquet.metadata.row_group(number).num_rows
-            for batch in self.parquet.iter_batches(
-                batch_size=batch_rows, row_groups=[number], columns=columns, use_threads=False
-            ):
+            for batch in self._iterate_one(number, columns, batch_rows):
                 missing_rows -= batch.num_rows
                 yield batch
             if missing_rows:
                 # Parquet C++ silently skips pages of an unknown kind.
                 raise pa.ArrowInvalid(f"row group {number} lacks {missing_rows} of the rows that the footer counts")
+
+    def _iterate_one(self, row_group: int, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one row group; texts in nested columns may take smaller batches than ``batch_rows``."""
+        is_nested = any(pa.types.is_nested(field.type) for field in self.parquet.schema_arrow if field.name in columns)
+        rows_yielded = 0
+        while True:
+            rows_to_skip = rows_yielded
+            # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
+            # counts too many values must not take them from the next row group.
+            batches = self.parquet.iter_batches(
+                batch_size=batch_rows, row_groups=[row_group], columns=columns, use_threads=False
+            )
+            try:
+                for batch in batches:
+                    new_rows = batch.slice(rows_to_skip)
+                    rows_to_skip -= batch.num_rows - new_rows.num_rows
+                    rows_yielded += new_rows.num_rows
+                    if new_rows.num_rows:
+                        yield new_rows
+                return
+            except pa.ArrowNotImplementedError:
+                # Parquet C++ reads no more than 2 GiB of texts in a nested column at once.
+                if not is_nested or batch_rows == 1:
+                    raise
+                batch_rows = max(batch_rows // _FEWER_ROWS, 1)
 
     def close(self) -> None:
         self.parquet.close(force=True)
@@ -502,10 +525,11 @@ def _dictionary_encoded(parquet: pq.ParquetFile) -> frozenset[str]:
 
 def _with_zones(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     """Return a batch in which the columns of INT96 have the types that `BaseFileReader.columns` gave them."""
+    zoned = {field.name for field in columns if field.type == UTC_MICROS}
     for number, field in enumerate(batch.schema):
-        if pa.types.is_timestamp(field.type) and field.type != columns.field(field.name).type:
-            moments = batch.column(number).cast(columns.field(field.name).type)
-            batch = batch.set_column(number, columns.field(field.name), moments)
+        if _is_local(field.type) and field.name in zoned:
+            moments = batch.column(number).cast(UTC_MICROS)
+            batch = batch.set_column(number, field.with_type(UTC_MICROS), moments)
     return batch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -128,6 +128,28 @@ def test_bounds_in_the_old_calendar_leave_out_no_row() -> None:
     rows, (bounds,) = bounds_of_base_file(STORAGE, PATH, [field])
     assert (rows, bounds.nulls) == (2, 1)
     assert bounds.least == bounds.greatest == struct.pack("<i", _number(dt.date(1500, 3, 1)))
+
+
+def test_a_row_group_whose_texts_are_too_many_for_a_batch_is_read_in_smaller_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parquet C++ refuses more than 2 GiB of texts in a nested column at once, perhaps after some batches."""
+    rows = pa.table({"l": [[str(number)] for number in range(100)]})
+    iterate, sizes = pq.ParquetFile.iter_batches, []
+
+    def limited(file: pq.ParquetFile, batch_size: int, **how: Any) -> Iterator[pa.RecordBatch]:
+        sizes.append(batch_size)
+        for number, batch in enumerate(iterate(file, batch_size, **how)):
+            if batch_size > 2 and number == 1:
+                raise pa.ArrowNotImplementedError
+            yield batch
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", limited)
+    with opened(rows) as reader:
+        batches = list(reader.batches(rows.schema, batch_rows=48))
+
+    assert pa.Table.from_batches(batches).to_pydict() == rows.to_pydict()
+    assert sizes == [48, 3, 1]
 
 
 def _number(day: dt.date) -> int:
