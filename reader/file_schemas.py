@@ -16,8 +16,10 @@ from ..timeline.instants import State
 from ..timeline.timeline import Timeline
 
 
-def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tuple[pa.Schema, list[FileSlice]]]:
-    """Return the slices by the data columns of their base files.
+def by_file_schema(
+    timeline: Timeline, slices: Iterable[FileSlice], columns: pa.Schema
+) -> list[tuple[pa.Schema, list[FileSlice]]]:
+    """Return the slices by the data columns of their base files; ``columns`` are those of the table.
 
     Reads one small file for each instant that wrote a base file, not for each slice: the instant's own, or the footer
     of one of its base files if the instant was archived.
@@ -35,7 +37,7 @@ def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tupl
             if text:
                 return parse(text)
         with open_base(timeline.storage, by_instant[instant_time][0].base_file) as reader:
-            return without_meta(canonical(reader.parquet.schema_arrow))
+            return without_meta(canonical(reader.columns(columns)))
 
     schemas = for_each(timeline.storage, schema_of, by_instant)
     groups: list[tuple[pa.Schema, list[FileSlice]]] = []

@@ -89,7 +89,7 @@ def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
     slices = open_view(timeline).all_slices()
     for base in (file_slice.base for file_slice in slices if file_slice.base is not None):
         with open_base(timeline.storage, base) as reader:
-            return without_meta(canonical(reader.parquet.schema_arrow))
+            return without_meta(canonical(reader.columns(pa.schema([]))))
     for log in (log for file_slice in slices for log in file_slice.logs):
         for block in read_log(timeline.storage, log):
             if block.type in DATA_BLOCKS and not block.is_partial:

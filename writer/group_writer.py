@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..table.files.base_file import BaseFileReader, open_base
 from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.footers import batch_rows
 from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter
 from ..table.merging.merger import MergeRules, RowMeeting
@@ -137,8 +138,11 @@ class GroupWriter:
         if job.file_slice is None:
             return
         wanted = pa.schema([column for column in with_meta(self.file_format.schema) if column.name != FILE_NAME])
+        if file is None:
+            batches = self.slices.merged(job.file_slice).batches(wanted)
+        else:
+            batches = file.batches(wanted, batch_rows=batch_rows(file.parquet, wanted))
         if file is not None and file.stamped:
-            yield from file.batches(wanted)
-            return
-        batches = self.slices.merged(job.file_slice).batches(wanted) if file is None else file.batches(wanted)
-        yield from self.foreign.checked(batches, job.file_slice)
+            yield from batches
+        else:
+            yield from self.foreign.checked(batches, job.file_slice)

@@ -145,7 +145,7 @@ class _BaseFileScan:
             wide = wide_column(math.ceil(size), self.most, read_columns)
         direct_files: list[BaseFile] = []
         frames: list[DataFrame] = []
-        for schema, group in by_file_schema(self.snapshot.timeline, slices):
+        for schema, group in by_file_schema(self.snapshot.timeline, slices, self.snapshot.schema):
             files = [file_slice.base_file for file_slice in group]
             if all(_is_read_directly(schema, field) for field in read_columns):
                 direct_files += files

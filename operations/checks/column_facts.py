@@ -17,6 +17,7 @@ from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_contents import BlockContent, columns_of
 from ...table.files.logs.log_scan import effective_blocks
 from ...table.files.logs.whole_log import read_log
+from ...table.files.old_days import has_old_days, is_old
 from .subject import Subject
 
 # A writer may have cut a text of more bytes in a footer.
@@ -109,7 +110,7 @@ def _joined_facts(facts: ColumnFacts, other_facts: ColumnFacts) -> ColumnFacts:
 
 
 def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
-    """Return what a footer states of a column; None if the footer lacks a part of it, or may have cut a bound.
+    """Return what a footer states of a column; None if it lacks a part of it, may have cut a bound, or has old days.
 
     ``reader`` has the file open, and ``field`` has the column's type in the table, to which the bounds are cast. Upon
     None the caller reads the rows.
@@ -137,6 +138,8 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
     least = [_value(statistics.min_raw, physical, stored) for statistics in with_values]
     greatest = [_value(statistics.max_raw, physical, stored) for statistics in with_values]
     if None in least or None in greatest:
+        return None
+    if any(is_old(stored, value) for value in least) and has_old_days(metadata.metadata or {}):
         return None
     try:
         footer_type = _type_in_footer(physical, stored)

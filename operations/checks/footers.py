@@ -74,7 +74,7 @@ def _check_footer(
         return
     with subject.unreadable(file.path):
         with BaseFileReader(subject.storage, file.path) as reader:
-            columns = reader.parquet.schema_arrow
+            columns = reader.columns(pa.schema([]) if schema is None else schema)
             footer = dict(reader.parquet.metadata.metadata or {})
             stated_file = subject.statements.files.get(file.path)
             if stated_file is not None and stated_file.rows is not None and stated_file.rows != reader.rows:

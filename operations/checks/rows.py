@@ -212,5 +212,5 @@ def _whole_rows(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
 
     Nothing for a file without meta columns, which `check_footers` reports.
     """
-    columns = canonical(reader.parquet.schema_arrow)
+    columns = canonical(reader.columns(pa.schema([])))
     return reader.batches(columns) if set(META_COLUMNS) <= set(columns.names) else iter(())

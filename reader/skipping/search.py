@@ -19,6 +19,7 @@ from ...table.arrow.string_order import in_order
 from ...table.config import TableConfig
 from ...table.files.footers import greatest_text, text_bound
 from ...table.files.key_footers import KeyFooter
+from ...table.files.old_days import has_old_days, is_old
 from ...table.schema.casts import cast
 from ...table.schema.columns import RECORD_KEY
 from .predicates import NULLS, Predicate, Span, columns_of, may_match_all
@@ -129,6 +130,9 @@ class _Footer:
         if not statistics.has_min_max:
             return Span(nulls=nulls)
         kind, types = self.present.field(field.name).type, pa.types
+        if is_old(kind, statistics.min_raw) and has_old_days(self.metadata.metadata or {}):
+            # Rows are read with other days than these.
+            return Span(nulls=nulls)
         if (types.is_string(kind) or types.is_large_string(kind)) and types.is_string(field.type):
             return Span(text_bound(statistics.min_raw), greatest_text(statistics.max_raw), nulls)
         least, greatest = (_bound(raw, kind, field.type) for raw in (statistics.min_raw, statistics.max_raw))

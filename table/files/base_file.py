@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,12 +18,15 @@ from ...timeline import formats
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ..schema.conform import conform
+from ..schema.types import UTC_MICROS
 from .bloom_filter import BloomSettings, FileFilter, checksum
 from .column_bounds import ColumnBounds
 from .encodings import dictionary_columns, statistics_columns
 from .file_group import BaseFile
 from .footer_bounds import PartBounds, column_bounds, unstated
+from .footers import leaves_of
 from .names import PARQUET, RUN_AGAIN, met_at_file
+from .old_days import OldMomentsError, has_old_days, with_days_of_now
 from .output import Output
 
 if TYPE_CHECKING:
@@ -54,7 +58,11 @@ _UNREADABLE = (
 )
 # Rows differ in their keys, so that no writer fits more into a byte. A forged footer could make a read endless.
 _MOST_ROWS_A_BYTE = 1000
+# The type in which Spark and Flink may store times. It says nothing of a zone.
+_INT96 = "INT96"
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+# By how much batches shrink that Parquet C++ cannot read whole.
+_FEWER_ROWS = 16
 # How much Parquet's own reader fetches first, and the struct that ends a file.
 _FOOTER_AHEAD = 64 << 10
 _FOOTER_END = struct.Struct("<i4s")
@@ -290,6 +298,8 @@ class BaseFileReader:
             metadata=footer,
             read_dictionary=dictionaries,
             pre_buffer=self._remote,
+            # Nanoseconds, as Parquet C++ reads INT96, end in the year 2262.
+            coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )
 
@@ -350,6 +360,17 @@ class BaseFileReader:
     def rows(self) -> int:
         return int(self.parquet.metadata.num_rows)
 
+    def columns(self, wanted: pa.Schema) -> pa.Schema:
+        """Return the file's columns; times in INT96 are moments, unless ``wanted`` has local times in their place."""
+        stored: pa.Schema = self.parquet.schema_arrow
+        local = {field.name for field in stored if _is_local(field.type)}
+        local -= {field.name for field in wanted if _is_local(field.type)}
+        if not local:
+            return stored
+        leaves = (self.parquet.schema.column(leaf) for leaf in leaves_of(self.parquet, local))
+        moments = {leaf.path for leaf in leaves if leaf.physical_type == _INT96}
+        return pa.schema([field.with_type(UTC_MICROS) if field.name in moments else field for field in stored])
+
     def batches(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
     ) -> Generator[pa.RecordBatch]:
@@ -358,20 +379,51 @@ class BaseFileReader:
         ``row_groups`` are the numbers of the row groups to read, None for all. Columns among `dictionaries` come as the
         file has them, dictionary-encoded.
         """
-        present = set(self.parquet.schema_arrow.names)
+        file_columns = self.columns(schema)
+        old_columns = self._old_columns(file_columns)
+        present = set(file_columns.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)
         plain_fields = pa.schema([field for field in schema if field.name not in self.dictionaries])
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
-            for batch in self._iterate(groups, columns, batch_rows):
+            for stored in self._iterate(groups, columns, batch_rows):
+                batch = _with_zones(stored, file_columns)
+                if old_columns:
+                    batch = with_days_of_now(batch, old_columns)
                 conformed = conform(batch, plain_fields, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
                     [(batch if name in self.dictionaries else conformed).column(name) for name in schema.names],
                     schema=target,
                 )
+        except OldMomentsError as error:
+            raise self._old_moments(error.column) from error
         except _UNREADABLE as error:
             raise self._corrupt(error) from error
+
+    def _old_columns(self, columns: pa.Schema) -> frozenset[str]:
+        """Return which columns, as `columns` returns them, hold days and moments in the calendar of old Spark."""
+        days_are_old, int96_is_old = self._is_old
+        # Only columns of INT96 have got another type.
+        return frozenset(
+            field.name
+            for field, in_file in zip(columns, self.parquet.schema_arrow, strict=True)
+            if (days_are_old if field.type == in_file.type else int96_is_old)
+        )
+
+    @cached_property
+    def _is_old(self) -> tuple[bool, bool]:
+        """Whether the days and moments of the file, and those in INT96, are in the calendar of old Spark."""
+        footer = self.parquet.metadata.metadata or {}
+        return has_old_days(footer), has_old_days(footer, int96=True)
+
+    def _old_moments(self, column: str) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"{_capital(self._shown)} has timestamps before 1900 in column {column!r}, in the calendar of Spark before "
+            "3.0, in which a timestamp's number depends on the time zone of its writer.",
+            "Have Spark rewrite these rows by Apache Hudi, with spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED "
+            "and spark.sql.parquet.int96RebaseModeInWrite=CORRECTED.",
+        )
 
     def _corrupt(self, error: Exception) -> CorruptFileError:
         return CorruptFileError(
@@ -387,18 +439,39 @@ class BaseFileReader:
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups as the file has them; `pa.ArrowInvalid` if a group lacks rows."""
-        # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
-        # counts too many values must not take them from the next row group.
         for number in row_groups:
             missing_rows = self.parquet.metadata.row_group(number).num_rows
-            for batch in self.parquet.iter_batches(
-                batch_size=batch_rows, row_groups=[number], columns=columns, use_threads=False
-            ):
+            for batch in self._iterate_one(number, columns, batch_rows):
                 missing_rows -= batch.num_rows
                 yield batch
             if missing_rows:
                 # Parquet C++ silently skips pages of an unknown kind.
                 raise pa.ArrowInvalid(f"row group {number} lacks {missing_rows} of the rows that the footer counts")
+
+    def _iterate_one(self, row_group: int, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one row group; texts in nested columns may take smaller batches than ``batch_rows``."""
+        is_nested = any(pa.types.is_nested(field.type) for field in self.parquet.schema_arrow if field.name in columns)
+        rows_yielded = 0
+        while True:
+            rows_to_skip = rows_yielded
+            # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
+            # counts too many values must not take them from the next row group.
+            batches = self.parquet.iter_batches(
+                batch_size=batch_rows, row_groups=[row_group], columns=columns, use_threads=False
+            )
+            try:
+                for batch in batches:
+                    new_rows = batch.slice(rows_to_skip)
+                    rows_to_skip -= batch.num_rows - new_rows.num_rows
+                    rows_yielded += new_rows.num_rows
+                    if new_rows.num_rows:
+                        yield new_rows
+                return
+            except pa.ArrowNotImplementedError:
+                # Parquet C++ reads no more than 2 GiB of texts in a nested column at once.
+                if not is_nested or batch_rows == 1:
+                    raise
+                batch_rows = max(batch_rows // _FEWER_ROWS, 1)
 
     def close(self) -> None:
         self.parquet.close(force=True)
@@ -448,6 +521,21 @@ def _dictionary_encoded(parquet: pq.ParquetFile) -> frozenset[str]:
             ):
                 names.discard(chunk.path_in_schema)
     return frozenset(names)
+
+
+def _with_zones(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    """Return a batch in which the columns of INT96 have the types that `BaseFileReader.columns` gave them."""
+    zoned = {field.name for field in columns if field.type == UTC_MICROS}
+    for number, field in enumerate(batch.schema):
+        if _is_local(field.type) and field.name in zoned:
+            moments = batch.column(number).cast(UTC_MICROS)
+            batch = batch.set_column(number, field.with_type(UTC_MICROS), moments)
+    return batch
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    """Return whether values of a type are times without a zone."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _capital(text: str) -> str:

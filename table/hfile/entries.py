@@ -87,6 +87,9 @@ class DataBlock:
         """Return which entries have some keys; the positions of all entries are read only if a key's bytes occur."""
         numbers = []
         for key in keys:
+            # No file has a longer key, and its size might not fit into two bytes.
+            if len(key) > MOST_OF_A_KEY:
+                continue
             encoded_key = len(key).to_bytes(2, "big") + key + _AFTER_KEY
             start = self._content.find(encoded_key)
             while start >= 0:

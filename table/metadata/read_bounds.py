@@ -15,6 +15,7 @@ from ..files.column_bounds import BoundsOfRows, ColumnBounds
 from ..files.footer_bounds import column_bounds
 from ..files.logs.log_contents import BlockContent, columns_of
 from ..files.logs.log_file import read_blocks
+from ..files.old_days import has_old_days, is_old
 
 _LEAVES_OUT_NAN = "parquet-mr"
 
@@ -23,12 +24,13 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
     """Return how many rows a base file has, and the bounds of some columns of canonical types, in the columns' order.
 
     A column that the file lacks has no bounds, and a null for each row. Bounds come from the footer, or from the rows
-    if the footer lacks them or may leave out NaN, or if the file has the column in another type. ``path`` is relative
-    to the table's root. Raises the errors of `BaseFileReader`.
+    if the footer lacks them or may leave out NaN, or if the file has the column in another type or old days. ``path``
+    is relative to the table's root. Raises the errors of `BaseFileReader`.
     """
     with BaseFileReader(storage, path) as reader:
         footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow
         stated = {bounds.column: bounds for bounds in column_bounds(footer, {field.name for field in columns})}
+        is_old_file = has_old_days(footer.metadata or {})
         # Other writers leave NaN out of the bounds of floats, so that the rows have to tell.
         by_java = str(footer.created_by or "").startswith(_LEAVES_OUT_NAN)
         bounds_by_column = {
@@ -37,6 +39,7 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
             if field.name in stated
             and stored.field(field.name).type == field.type
             and (by_java or not pa.types.is_floating(field.type))
+            and not (is_old_file and _is_old(field.type, stated[field.name]))
             and stated[field.name].says_all(reader.rows)
         }
         unstated = [field for field in columns if field.name in stored.names and field.name not in bounds_by_column]
@@ -75,6 +78,11 @@ def bounds_of_log_file(
         # A column without rows has no nulls.
         unknown_bounds = {name: bounds._replace(nulls=0) for name, bounds in unknown_bounds.items()}
     return rows, [bounds_by_column.get(name, bounds) for name, bounds in unknown_bounds.items()], is_partial
+
+
+def _is_old(kind: pa.DataType, bounds: ColumnBounds) -> bool:
+    """Return whether the least value of a column, as its bounds state it, may have another number in the rows."""
+    return bounds.least is not None and is_old(kind, int.from_bytes(bounds.least, "little", signed=True))
 
 
 def _bounds_by_column(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> dict[str, ColumnBounds]:

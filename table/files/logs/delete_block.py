@@ -326,13 +326,15 @@ def _values_of_field(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.F
 def _as_written(values: pa.Array, wrapper: str, kind: pa.DataType, name: str) -> pa.Array:
     """Return the values of one wrapper in the type that the column had when they were written.
 
-    ``kind`` is that type, and ``name`` the column's. Apache Hudi's wrappers hold days and microseconds as numbers, and
-    pyhudi writes dates and times as plain numbers.
+    ``kind`` is that type, and ``name`` the column's. Apache Hudi's wrappers hold days and microseconds as numbers,
+    microseconds for a column in milliseconds too, and pyhudi writes dates and times as plain numbers.
     """
     if wrapper in ("date", "local_date") or (wrapper == "int" and pa.types.is_date32(kind)):
         values = values.view(pa.date32())
-    elif wrapper == "timestamp" or (wrapper == "long" and pa.types.is_timestamp(kind)):
-        values = values.view(kind if pa.types.is_timestamp(kind) else pa.timestamp("us"))
+    elif wrapper == "timestamp":
+        values = values.view(pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None))
+    elif wrapper == "long" and pa.types.is_timestamp(kind):
+        values = values.view(kind)
     elif wrapper == "decimal":
         return decimals(values, _DECIMAL).cast(kind)
     if wrapper == "time" or not fits(values.type, kind):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError, UnsupportedTypeError
+from pyhudi.table.files.logs.avro_records import number
 from pyhudi.table.files.logs.delete_block import Deletes, OldVersionError, decode, encode
 from support.seams import patch_seam, read_seam
 
@@ -78,6 +79,23 @@ def test_a_value_may_stand_in_any_wrapper_that_fits_its_column() -> None:
     ]
     with pytest.raises(SchemaMismatchError, match="orders by int32, and a delete in a log file by int64"):
         decode(encode(deletes(["a"], pa.array([7]), default=[False])), [pa.int32()], [pa.field("ts", pa.int32())])
+
+
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_the_wrapper_of_moments_holds_microseconds_for_a_column_in_milliseconds_too(zone: str | None) -> None:
+    """Apache Hudi's wrapper; pyhudi's own, of plain numbers, holds what the column has."""
+    kind = pa.timestamp("ms", zone)
+    ordering = pa.array([datetime.datetime(2024, 2, 29, 1, 2, 3, 4000)], pa.timestamp("ms")).cast(kind)
+    own = encode(deletes(["a"], ordering, default=[False]))
+    # The bytes behind the key and the partition: the wrapper's number and the value, and the end of the list.
+    start = own.index(b"\x020") + 2
+    micros = ordering.view(pa.int64())[0].as_py() * 1000
+    body = own[8:start] + number(11) + number(micros) + number(0)
+    content = own[:4] + struct.pack(">i", len(body)) + body
+
+    both = [decode(block, [kind], [pa.field("ts", kind)]).ordering[0] for block in (own, content)]
+
+    assert both == [ordering, ordering]
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda one: str(one.type))

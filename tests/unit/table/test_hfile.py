@@ -125,6 +125,14 @@ def test_an_entry_larger_than_a_block_has_a_block_of_its_own() -> None:
     assert scanned(file) == pairs
 
 
+def test_a_key_too_long_for_any_file_is_in_none() -> None:
+    """A condition may ask for any text."""
+    pairs = {b"a": b"1", b"b": b"2"}
+    file = opened(written(pairs))
+
+    assert pairs_of(file.find(pa.array([b"a", b"a" * (1 << 16), b"b"], pa.binary()))) == pairs
+
+
 @pytest.mark.parametrize("keys", [[b"b", b"a"], [b"a", b"a"], [b"a" * 40_000]])
 def test_a_writer_refuses_keys_that_no_reader_finds(keys: list[bytes]) -> None:
     """Out of order, twice, or too long."""
