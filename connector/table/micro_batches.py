@@ -172,6 +172,7 @@ class MicroBatches:
         run_id: The id of this run of the query, if Spark tells none.
         lost: How many rows were skipped since the last completed batch.
         query: The query, once Spark has started it; None in the copy of this that a server of Spark Connect has.
+        replaces_table: Whether the query has the output mode complete.
     """
 
     path: str
@@ -180,6 +181,7 @@ class MicroBatches:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     lost: int = 0
     query: StreamingQuery | None = None
+    replaces_table: bool = False
     _query_id: str = ""
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -202,11 +204,11 @@ class MicroBatches:
         if spark_context is not None:
             query_id, run_id = spark_context.getLocalProperty(QUERY_ID), spark_context.getLocalProperty(RUN_ID)
             if query_id:
-                return StreamBatch(query_id, batch_id, run_id or self.run_id)
+                return StreamBatch(query_id, batch_id, run_id or self.run_id, replaces_table=self.replaces_table)
         # A server of Spark Connect tells no id, but the checkpoint folder has it.
         if not self._query_id:
             self._query_id = _query_id_in(df, self.checkpoint)
-        return StreamBatch(self._query_id, batch_id, self.run_id)
+        return StreamBatch(self._query_id, batch_id, self.run_id, replaces_table=self.replaces_table)
 
 
 def _query_id_in(df: DataFrame, checkpoint: str) -> str:

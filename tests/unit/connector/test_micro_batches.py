@@ -12,13 +12,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyhudi.connector.source.carried_options import parse_carried
+from pyhudi.connector.source.paths import BATCH, QUERY_ID
 from pyhudi.connector.table.made_from import MadeFrom
-from pyhudi.connector.table.micro_batches import QueryStoppingError, tell_stopping, write_batch
+from pyhudi.connector.table.micro_batches import MicroBatches, QueryStoppingError, tell_stopping, write_batch
 from pyhudi.errors import CommitConflictError, CorruptFileError, NullKeyError, StorageError
+from pyhudi.operations.carried_values import spell
+from pyhudi.operations.planning.micro_batch import plan_batch
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch
+from pyhudi.operations.write.run import LocalRun
+from pyhudi.options.parsing import parse_options
 from pyhudi.options.sources import ResolvedOptions
-from support.drive import KEYED, write
+from support.drive import KEYED, rows_of, write
 from support.seams import patch_seam
 
 STREAMING = "hoodie.datasource.write.streaming."
@@ -146,3 +152,18 @@ def test_spark_is_told_of_a_stop_in_few_words() -> None:
 def test_any_other_error_of_a_batch_stays(text: str, stopping: bool) -> None:
     with pytest.raises(RuntimeError, match=re.escape(text)), tell_stopping(7, "/lake/t", lambda: stopping):
         raise RuntimeError(text)
+
+
+@pytest.mark.parametrize("replaces_table", [False, True])
+def test_a_batch_without_rows_empties_the_table_in_mode_complete_alone(table: str, replaces_table: bool) -> None:
+    replaces = {"operation": "insert_overwrite_table"}
+    batches = MicroBatches(table, replaces, "/checkpoint", replaces_table=replaces_table)
+    properties = SimpleNamespace(getLocalProperty={QUERY_ID: "q"}.get)
+    batch = batches.batch(SimpleNamespace(sparkSession=SimpleNamespace(_sc=properties)), 4)
+    carried = parse_carried(StreamBatch, BATCH, spell(batch))
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    request = parse_options(replaces).to_write_request(table, schema, overwrite=False, batch=carried)
+
+    LocalRun(plan_batch(request)).write([[]])
+
+    assert rows_of(table, "id") == ([] if replaces_table else [("a",)])
