@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...errors import DataError, OptionError, TableError
+from ...errors import DataError, OptionError, PyHudiError, TableError
 from ...operations.result import CommitResult
 from ...operations.streams.batch import StreamBatch, StreamSettings, may_be_passed_over
 from ...operations.streams.checkpoints import find_batch, refuse_other_offsets
+from ...operations.transaction.decide import settle
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, resolve_options
-from ...storage import open_storage
+from ...storage import Storage, open_storage
 from ...table.seen_table import SeenTable
 from ...table.table import open_table
 from ..source.own_errors import own_errors
@@ -91,7 +92,10 @@ def write_batch(
     except Exception as error:
         if not (stream.ignores_failures and attempts.may_be_repeated(error) and may_be_passed_over(error)):
             raise
-        return lost + _count_lost_rows(df, batch, path, error)
+        if not _is_complete(storage, batch):
+            return lost + _count_lost_rows(df, batch, path, error)
+        logger.warning("table %s: the batch %d is complete; its answer was lost", path, batch.batch_id)
+        return 0
     # The commit states the number. A batch that changed nothing may make no commit.
     return 0 if commit_result.instant else lost
 
@@ -139,6 +143,19 @@ class _Attempts:
         # On Spark Connect, only the text of an error tells this process that the query stops.
         is_hopeless = isinstance(error, (DataError, OptionError, TableError))
         return not is_hopeless and not self.stopping() and not _STOPPED.search(str(error))
+
+
+def _is_complete(storage: Storage, batch: StreamBatch) -> bool:
+    """Return whether the table has a batch whose write failed; False if the store fails again."""
+    try:
+        table = open_table(storage)
+        # If the completion of the batch was decided before the write failed, this completes it.
+        return find_batch(SeenTable(table, settle(table)), batch) is not None
+    except PyHudiError:
+        logger.info(
+            "table %s: nothing tells whether the batch %d is complete", storage.path, batch.batch_id, exc_info=True
+        )
+        return False
 
 
 def _count_lost_rows(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:

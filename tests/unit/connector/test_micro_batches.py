@@ -20,16 +20,19 @@ from pyhudi.errors import CommitConflictError, CorruptFileError, NullKeyError, S
 from pyhudi.operations.carried_values import spell
 from pyhudi.operations.planning.micro_batch import plan_batch
 from pyhudi.operations.result import CommitResult
-from pyhudi.operations.streams.batch import StreamBatch
+from pyhudi.operations.streams.batch import LOST, StreamBatch
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.options.parsing import parse_options
 from pyhudi.options.sources import ResolvedOptions
+from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
 from support.drive import KEYED, rows_of, write
 from support.seams import patch_seam
 
 STREAMING = "hoodie.datasource.write.streaming."
 QUICK = {f"{STREAMING}retry.count": "2", f"{STREAMING}retry.interval.ms": "1"}
 IGNORING = {**QUICK, f"{STREAMING}ignore.failed.batch": "true"}
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 ROWS = SimpleNamespace(sparkSession=None, count=lambda: 7)
 STORE_FAILED, BAD_ROW = StorageError("The store failed.", "Again."), NullKeyError("A key is null.", "Give keys.")
 CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
@@ -100,6 +103,22 @@ def test_a_failed_batch_may_be_passed_over(
     assert "7 of them" in caplog.records[-1].getMessage()
 
 
+def test_a_batch_that_is_complete_is_not_lost_where_its_answer_was(
+    table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def complete(df: Any, path: str, storage: Any, resolved: ResolvedOptions, *, made_from: MadeFrom) -> CommitResult:
+        request = resolved.options.to_write_request(path, SCHEMA, overwrite=False, batch=made_from.batch)
+        LocalRun(plan_batch(request)).write([pa.table({"id": ["b"], "ts": [2]}, SCHEMA).to_batches()])
+        raise STORE_FAILED
+
+    patch_seam(monkeypatch, "write the rows of a batch", complete)
+
+    assert write_batch(ROWS, StreamBatch("q", 4), table, IGNORING, 2) == 0
+    assert "the batch 4 is complete; its answer was lost" in caplog.text
+    timeline = open_table(open_storage(table)).timeline()
+    assert timeline.files.read_commit(timeline.writes[-1]).extra_metadata[LOST] == "2"
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -161,8 +180,7 @@ def test_a_batch_without_rows_empties_the_table_in_mode_complete_alone(table: st
     properties = SimpleNamespace(getLocalProperty={QUERY_ID: "q"}.get)
     batch = batches.batch(SimpleNamespace(sparkSession=SimpleNamespace(_sc=properties)), 4)
     carried = parse_carried(StreamBatch, BATCH, spell(batch))
-    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
-    request = parse_options(replaces).to_write_request(table, schema, overwrite=False, batch=carried)
+    request = parse_options(replaces).to_write_request(table, SCHEMA, overwrite=False, batch=carried)
 
     LocalRun(plan_batch(request)).write([[]])
 
