@@ -178,10 +178,35 @@ def test_a_batch_without_rows_empties_the_table_in_mode_complete_alone(table: st
     replaces = {"operation": "insert_overwrite_table"}
     batches = MicroBatches(table, replaces, "/checkpoint", replaces_table=replaces_table)
     properties = SimpleNamespace(getLocalProperty={QUERY_ID: "q"}.get)
-    batch = batches.batch(SimpleNamespace(sparkSession=SimpleNamespace(_sc=properties)), 4)
-    carried = parse_carried(StreamBatch, BATCH, spell(batch))
+    df: Any = SimpleNamespace(sparkSession=SimpleNamespace(_sc=properties))
+    carried = parse_carried(StreamBatch, BATCH, spell(batches.batch(df, 4)))
     request = parse_options(replaces).to_write_request(table, SCHEMA, overwrite=False, batch=carried)
 
     LocalRun(plan_batch(request)).write([[]])
 
     assert rows_of(table, "id") == ([] if replaces_table else [("a",)])
+
+
+class Reader:
+    """Reads texts as Spark does, and takes no path for a pattern."""
+
+    def __init__(self, globs: str = "true") -> None:
+        self.globs = globs
+
+    def option(self, name: str, value: str) -> Reader:
+        """Return a reader with the option set."""
+        return Reader(value if name == "__globPaths__" else self.globs)
+
+    def text(self, path: str) -> Any:
+        """Return the lines of the files."""
+        assert self.globs == "false", "brackets would be a pattern"
+        return SimpleNamespace(collect=lambda: [(line,) for line in Path(path).read_text().splitlines()])
+
+
+def test_a_server_of_spark_connect_reads_the_checkpoint_folder_by_its_name(table: str, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint[1]"
+    folder.mkdir()
+    (folder / "metadata").write_text('{"id": "q"}')
+    df: Any = SimpleNamespace(sparkSession=SimpleNamespace(read=Reader()))
+
+    assert MicroBatches(table, {}, f"{folder}/").batch(df, 4).write_id == "stream:q:4"
