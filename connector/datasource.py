@@ -180,13 +180,15 @@ class PyHudiDataSource(DataSource):
         _refuse_other_columns(options, schema, path)
         # Raises for options that a stream cannot have.
         options.to_stream()
+        # Spark calls `schema` unless the user gave the columns.
+        is_schema_given = self._columns is None
         if find_spec("pyspark.sql.streaming.datasource") is None:
             from .stream.source import HudiStreamReader  # noqa: PLC0415 (as above)
 
-            return HudiStreamReader(path, schema, options)
+            return HudiStreamReader(path, schema, options, is_schema_given=is_schema_given)
         from .stream.available_now import AvailableNowReader  # noqa: PLC0415
 
-        return AvailableNowReader(path, schema, options)
+        return AvailableNowReader(path, schema, options, is_schema_given=is_schema_given)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return a writer of a streaming query's batches.

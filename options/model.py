@@ -157,8 +157,8 @@ class HudiOptions(
         ``path`` is the table's, and ``schema`` has the incoming columns.
         ``batch`` is the micro-batch that is written, if it is known already; None for a write of its own. ``stream`` is
         True of a micro-batch that its tasks alone know; with ``overwrite`` it replaces the whole table. A micro-batch
-        without rows leaves no instant unless the options say so. Raises OptionConflictError if options of a query are
-        set.
+        without rows leaves no instant unless it replaces the table, or the options say so. Raises OptionConflictError
+        if options of a query are set.
         """
         self.refuse_query()
         write = replace(
@@ -172,7 +172,9 @@ class HudiOptions(
             leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
             tasks = replace(write.tasks, hand_over=stream)
             commit = replace(write.commit, allow_empty_commit=leaves_empty)
-            write = replace(write, batch=batch, tasks=tasks, commit=commit)
+            replaces_table = overwrite if batch is None else batch.replaces_table
+            settings = replace(write.stream, replaces_table=replaces_table)
+            write = replace(write, batch=batch, tasks=tasks, commit=commit, stream=settings)
         if stream and overwrite:
             # The output mode complete replaces all partitions, those without new rows as well.
             write = replace(write, replacement=replace(write.replacement, overwrite_mode=None))

@@ -152,16 +152,18 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         """
         from ...operations.write.micro_batch import abort_batch, is_complete  # noqa: PLC0415
 
+        query = self._path, results[0].batch.query_id if results else ""
         try:
             abort_batch(results)
             if results and is_complete(results[0]):
                 logger.warning("table %s: the batch %d is complete; its answer was lost", self._path, batch_id)
+                # Its instant notes the rows lost before.
+                _LOST.pop(query, None)
                 return
         except PyHudiError:
             # The store may still be away. The next batch gives up its left-overs.
             logger.warning("table %s: left-overs of the batch %d stay", self._path, batch_id, exc_info=True)
         rows = sum(result.result.rows for result in results)
-        query = self._path, results[0].batch.query_id if results else ""
         _LOST[query] = _LOST.get(query, 0) + rows
         logger.warning(
             "table %s: passed over the batch %d, whose %d rows are lost: %s", self._path, batch_id, rows, error

@@ -31,12 +31,14 @@ logger = logging.getLogger("pyhudi")
 class HudiStreamReader(DataSourceStreamReader):
     """Reads the batches of one query, on a Spark without read limits.
 
-    ``schema`` has exactly the columns for Spark, which are fixed while the query runs.
+    ``schema`` has exactly the columns for Spark, which are fixed while the query runs. ``is_schema_given`` says whether
+    the user gave them, instead of taking those of the table.
     """
 
-    def __init__(self, path: str, schema: StructType, options: HudiOptions) -> None:
+    def __init__(self, path: str, schema: StructType, options: HudiOptions, *, is_schema_given: bool) -> None:
         self._path = path
         self._schema = schema
+        self._is_schema_given = is_schema_given
         self._options = options
         self._stream_of_table: TableStream | None = None
         self._has_warned = False
@@ -98,9 +100,12 @@ class HudiStreamReader(DataSourceStreamReader):
         return self._stream_of_table
 
     def _columns(self, batch: Snapshot) -> pa.Schema:
-        """Return the query's columns; raises MissingColumnError or SchemaMismatchError if the table lost them."""
+        """Return the query's columns; raises MissingColumnError or SchemaMismatchError if the table lacks them."""
         from ..source.spark_types import requested_schema  # noqa: PLC0415
 
+        if self._is_schema_given:
+            # The table may never have had them, and another start of the query changes nothing.
+            return requested_schema(batch.schema, self._schema, self._path)
         todo = "Start the query again, so that it takes the table's columns anew."
         what = f"The columns of the stream of {self._path} are fixed while the query runs, and the table has others now"
         try:

@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...errors import DataError, OptionError, TableError
+from ...errors import DataError, OptionError, PyHudiError, TableError
 from ...operations.result import CommitResult
 from ...operations.streams.batch import StreamBatch, StreamSettings, may_be_passed_over
 from ...operations.streams.checkpoints import find_batch, refuse_other_offsets
+from ...operations.transaction.decide import settle
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, resolve_options
-from ...storage import open_storage
+from ...storage import Storage, open_storage
 from ...table.seen_table import SeenTable
 from ...table.table import open_table
 from ..source.own_errors import own_errors
@@ -91,7 +92,10 @@ def write_batch(
     except Exception as error:
         if not (stream.ignores_failures and attempts.may_be_repeated(error) and may_be_passed_over(error)):
             raise
-        return lost + _count_lost_rows(df, batch, path, error)
+        if not _is_complete(storage, batch):
+            return lost + _count_lost_rows(df, batch, path, error)
+        logger.warning("table %s: the batch %d is complete; its answer was lost", path, batch.batch_id)
+        return 0
     # The commit states the number. A batch that changed nothing may make no commit.
     return 0 if commit_result.instant else lost
 
@@ -141,6 +145,19 @@ class _Attempts:
         return not is_hopeless and not self.stopping() and not _STOPPED.search(str(error))
 
 
+def _is_complete(storage: Storage, batch: StreamBatch) -> bool:
+    """Return whether the table has a batch whose write failed; False if the store fails again."""
+    try:
+        table = open_table(storage)
+        # If the completion of the batch was decided before the write failed, this completes it.
+        return find_batch(SeenTable(table, settle(table)), batch) is not None
+    except PyHudiError:
+        logger.info(
+            "table %s: nothing tells whether the batch %d is complete", storage.path, batch.batch_id, exc_info=True
+        )
+        return False
+
+
 def _count_lost_rows(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
     """Return the number of rows of a batch that was skipped because of ``error``, and warn of their loss.
 
@@ -172,6 +189,7 @@ class MicroBatches:
         run_id: The id of this run of the query, if Spark tells none.
         lost: How many rows were skipped since the last completed batch.
         query: The query, once Spark has started it; None in the copy of this that a server of Spark Connect has.
+        replaces_table: Whether the query has the output mode complete.
     """
 
     path: str
@@ -180,6 +198,7 @@ class MicroBatches:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     lost: int = 0
     query: StreamingQuery | None = None
+    replaces_table: bool = False
     _query_id: str = ""
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -202,16 +221,19 @@ class MicroBatches:
         if spark_context is not None:
             query_id, run_id = spark_context.getLocalProperty(QUERY_ID), spark_context.getLocalProperty(RUN_ID)
             if query_id:
-                return StreamBatch(query_id, batch_id, run_id or self.run_id)
+                return StreamBatch(query_id, batch_id, run_id or self.run_id, replaces_table=self.replaces_table)
         # A server of Spark Connect tells no id, but the checkpoint folder has it.
         if not self._query_id:
             self._query_id = _query_id_in(df, self.checkpoint)
-        return StreamBatch(self._query_id, batch_id, self.run_id)
+        return StreamBatch(self._query_id, batch_id, self.run_id, replaces_table=self.replaces_table)
 
 
 def _query_id_in(df: DataFrame, checkpoint: str) -> str:
     """Return the id of the query from its checkpoint folder, which Spark reads in any store."""
     import json  # noqa: PLC0415
 
-    lines = df.sparkSession.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
+    # Spark would look for a pattern where the name of the folder has brackets or stars.
+    reader = df.sparkSession.read.option("__globPaths__", "false")
+    with own_errors():
+        lines = reader.text(f"{checkpoint.rstrip('/')}/metadata").collect()
     return str(json.loads("".join(row[0] for row in lines))["id"])

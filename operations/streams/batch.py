@@ -25,6 +25,7 @@ class StreamBatch:
         identifier: Apache Hudi's name of the stream, under which a table keeps its greatest batch id.
         lost: How many rows the stream skipped since the last batch that it completed.
         offsets: A digest of the time and the offsets in its sources at which Spark ended the batch; empty if unknown.
+        replaces_table: Whether the stream has the output mode complete, so that the batch is the whole table.
     """
 
     query_id: str
@@ -33,6 +34,7 @@ class StreamBatch:
     identifier: str = DEFAULT_IDENTIFIER
     lost: int = 0
     offsets: str = ""
+    replaces_table: bool = False
 
     @property
     def write_id(self) -> str:
@@ -47,6 +49,7 @@ class StreamSettings:
         retry_wait_s: Seconds before the first repetition; each further pause is twice as long.
         ignores_failures: Whether the stream skips a batch whose commit failed for good.
         upkeep_s: How many seconds all table services after a batch may take together; with 0 none run.
+        replaces_table: Whether the stream has the output mode complete, so that a batch without rows empties the table.
     """
 
     identifier: str = DEFAULT_IDENTIFIER
@@ -55,6 +58,7 @@ class StreamSettings:
     ignores_failures: bool = False
     compacts: bool = True
     upkeep_s: float = 0.5
+    replaces_table: bool = False
 
     def wait_s(self, number: int) -> float:
         """Return the seconds before a repetition; the first repetition has the number 0."""

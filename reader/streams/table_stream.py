@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -12,7 +14,7 @@ from ...errors import StorageError, UnreadableTimeError
 from ...storage import open_storage
 from ...table.config import check_supported
 from ...table.config.property_keys import MERGE_ON_READ
-from ...table.files.cleaned import earliest_kept
+from ...table.files.cleaned import earliest_kept, read_cleans
 from ...table.table import Table, open_table
 from ...timeline.archive.history import SilentArchiveError, undone, with_archived
 from ...timeline.instants import Instant
@@ -97,20 +99,31 @@ def _written_bytes(settled: SettledWrites, write: Instant) -> int:
 
 
 def _first_readable(settled: SettledWrites, end: str) -> str:
-    """Return the first time from an end on as of which every file is there, as far as the newest clean tells."""
-    first_time = max(end, settled.archived_until)
+    """Return the first time from an end on as of which every file is there, as far as the cleans tell."""
     timeline = settled.timeline
-    cleans = [instant for instant in timeline.instants if instant.action == "clean" and instant.requested_time > end]
-    clean = timeline.files.read_clean(cleans[-1]) if cleans else None
-    if clean is None:
-        return first_time
-    # A clean by file versions keeps the slices that were the newest at its plan.
-    earliest = earliest_kept(clean) or cleans[-1].requested_time
+    # The newest clean may have kept more than an earlier one. One by file versions keeps the newest slices at its plan.
+    earliest = max(
+        (earliest_kept(clean) or instant.requested_time for instant, clean in read_cleans(timeline, end)), default=""
+    )
     times = (write.visible_since for write in timeline.writes if write.requested_time <= earliest)
-    return max([first_time, *times])
+    return max([end, settled.archived_until, *times])
 
 
+# An instant may be archived after a call listed it and before the call reads it.
 _TRIES = 3
+
+Result = TypeVar("Result")
+
+
+def _with_retries(run: Callable[[], Result]) -> Result:
+    """Return the result of a call, which is repeated up to twice if an instant was archived during it."""
+    for _ in range(_TRIES - 1):
+        try:
+            return run()
+        except StorageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +178,10 @@ class TableStream:
         ``limits`` count in place of the stream's own. Without ``start`` the batch begins where the last batch of this
         process ended. Raises UnreadableTimeError if a write completed before ``start``, and no batch has it.
         """
-        start = start or self._last_offset or self.initial()
+        return _with_retries(partial(self._latest, start or self._last_offset or self.initial(), limits))
+
+    def _latest(self, start: Offset, limits: BatchLimits | None) -> Offset:
+        """Return the end of the next batch, as `latest` does; raises StorageError if an instant was archived since."""
         table = self._table()
         listed = table.timeline()
         # Nothing happened since the last look, which found no batch.
@@ -228,20 +244,20 @@ class TableStream:
 
         Raises UnreadableTimeError as `batch` does, and if a clean removed files that the batch shows.
         """
-        for attempt in range(1, _TRIES + 1):
-            batch = self.batch(start, end)
-            if batch is None:
-                return None
-            try:
-                wanted = columns(batch)
-                return PlannedBatch(batch, wanted, batch.plan(wanted, (), split_size))
-            except UnreadableTimeError as error:
-                raise self._unreadable_error(batch.query, error) from error
-            except StorageError as error:
-                # An instant was archived after the timeline was listed.
-                if attempt == _TRIES or not isinstance(error.__cause__, FileNotFoundError):
-                    raise
-        return None  # never reached: the last try returns or raises
+        return _with_retries(partial(self._plan, start, end, columns, split_size))
+
+    def _plan(
+        self, start: Offset, end: Offset, columns: Callable[[Snapshot], pa.Schema], split_size: int
+    ) -> PlannedBatch | None:
+        """Return a batch with its splits, as `plan` does; raises StorageError if an instant was archived since."""
+        batch = self.batch(start, end)
+        if batch is None:
+            return None
+        try:
+            wanted = columns(batch)
+            return PlannedBatch(batch, wanted, batch.plan(wanted, (), split_size))
+        except UnreadableTimeError as error:
+            raise self._unreadable_error(batch.query, error) from error
 
     def _unreadable_error(self, changes: Query | None, error: UnreadableTimeError) -> UnreadableTimeError:
         """Return the error of a batch that cannot be read, with what to do about the query."""

@@ -330,6 +330,15 @@ def test_batches_without_rows(tmp_path: Path, kind: str) -> None:
 
 
 @BOTH
+def test_batches_without_rows_empty_no_table_in_another_mode_than_complete(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind, operation="insert_overwrite_table")
+    stream.run(0, rows(1, value=1))
+
+    assert stream.run(1, SCHEMA.empty_table()).instant == ""
+    assert values(tmp_path) == [("k1", 1)]
+
+
+@BOTH
 def test_mode_complete_overwrites_with_nothing_once(tmp_path: Path, kind: str) -> None:
     stream = query(tmp_path, kind, overwrite=True)
     stream.run(0, rows(1, 2, value=1))

@@ -24,7 +24,7 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.decisions import Decision, DecisionKind
 from support.made import compacting
-from support.made.cleaning import archive, clean
+from support.made.cleaning import archive, clean, clean_nothing
 from support.models.past import Past, Shown, random_past
 from support.seams import patch_seam, read_seam
 
@@ -438,14 +438,17 @@ def test_a_batch_whose_files_were_cleaned_is_refused_with_the_first_readable_tim
     assert ends(stream(past, commits=1)) == [one.completed for one in past.commits[3:]]
 
 
+@pytest.mark.parametrize("later", ["no clean", "empty file", "keeps more"])
 @pytest.mark.parametrize("tell_earliest", [True, False])
 def test_limits_end_no_batch_before_what_a_clean_left(
-    tmp_path: Path, tell_earliest: bool, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, tell_earliest: bool, later: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     past = Past(tmp_path / "t")
     for number in range(6):
         past.upsert("a", ["k1", "k2", f"k{number}"], number)
     clean(past.path, retain=3, tell_earliest=tell_earliest)
+    if later != "no clean":
+        clean_nothing(past.path, earliest=past.commits[0].instant, has_body=later == "keeps more")
     past.upsert("a", ["k1"], 7)
     source = stream(past, commits=2)
     begun = INITIAL

@@ -203,7 +203,7 @@ spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
 folder, schema = Path(sys.argv[1]).with_name("stream"), "id string, ts long, n long"
 table = HudiTable.create(spark, folder / "t", schema, record_key="id", order_by="ts", buckets=2, table_type="mor")
 (folder / "in").mkdir()
-checkpoint = folder / "checkpoint"
+checkpoint = folder / "checkpoint[1]"
 
 
 def add(name, *rows):
@@ -215,11 +215,11 @@ def started(rows):
     # The server gives a Python process ten seconds to connect, which a busy machine may exceed.
     for _ in range(5):
         try:
-            return table.stream(rows, checkpoint=str(checkpoint), availableNow=True, query_name="over connect")
+            return table.stream(rows, checkpoint=checkpoint, availableNow=True, query_name="over connect")
         except Exception as error:
             if "connect back" not in str(error):
                 raise
-    return table.stream(rows, checkpoint=str(checkpoint), availableNow=True, query_name="over connect")
+    return table.stream(rows, checkpoint=checkpoint, availableNow=True, query_name="over connect")
 
 
 def run():

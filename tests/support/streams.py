@@ -61,7 +61,7 @@ class DrivenQuery:
             overwrite=self.overwrite,
             schema=self.schema,
             table=self.table,
-            write=self.settings,
+            write=replace(self.settings, stream=replace(self.settings.stream, replaces_table=self.overwrite)),
         )
 
     def batch(self, number: int) -> StreamBatch:

@@ -77,6 +77,23 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
     return deleted
 
 
+def clean_nothing(path: Path | str, *, earliest: str, has_body: bool) -> None:
+    """Complete a clean that took no file, and names the earliest commit that it retains; or else its file is empty."""
+    storage = open_storage(str(path))
+    timeline = open_table(storage).timeline()
+    begun = next_time(int(storage.now() * 1000), timeline.greatest_time(), "UTC")
+    at = next_time(int(storage.now() * 1000), begun, "UTC")
+    clean_metadata = CleanMetadata(
+        start_clean_time=begun,
+        time_taken_in_millis=0,
+        total_files_deleted=0,
+        earliest_commit_to_retain=earliest,
+        partition_metadata={},
+    )
+    completed = timeline.files.path(Instant(begun, "clean", State.COMPLETED, at))
+    storage.write(completed, encode(clean_metadata) if has_body else b"")
+
+
 def archive(path: Path | str, count: int, *, told: bool = True) -> None:
     """Move the first instants to the archive, as Apache Hudi writes it: the file, the manifest, then the deletions.
 

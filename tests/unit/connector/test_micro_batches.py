@@ -12,18 +12,27 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyhudi.connector.source.carried_options import parse_carried
+from pyhudi.connector.source.paths import BATCH, QUERY_ID
 from pyhudi.connector.table.made_from import MadeFrom
-from pyhudi.connector.table.micro_batches import QueryStoppingError, tell_stopping, write_batch
+from pyhudi.connector.table.micro_batches import MicroBatches, QueryStoppingError, tell_stopping, write_batch
 from pyhudi.errors import CommitConflictError, CorruptFileError, NullKeyError, StorageError
+from pyhudi.operations.carried_values import spell
+from pyhudi.operations.planning.micro_batch import plan_batch
 from pyhudi.operations.result import CommitResult
-from pyhudi.operations.streams.batch import StreamBatch
+from pyhudi.operations.streams.batch import LOST, StreamBatch
+from pyhudi.operations.write.run import LocalRun
+from pyhudi.options.parsing import parse_options
 from pyhudi.options.sources import ResolvedOptions
-from support.drive import KEYED, write
+from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
+from support.drive import KEYED, rows_of, write
 from support.seams import patch_seam
 
 STREAMING = "hoodie.datasource.write.streaming."
 QUICK = {f"{STREAMING}retry.count": "2", f"{STREAMING}retry.interval.ms": "1"}
 IGNORING = {**QUICK, f"{STREAMING}ignore.failed.batch": "true"}
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 ROWS = SimpleNamespace(sparkSession=None, count=lambda: 7)
 STORE_FAILED, BAD_ROW = StorageError("The store failed.", "Again."), NullKeyError("A key is null.", "Give keys.")
 CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
@@ -94,6 +103,22 @@ def test_a_failed_batch_may_be_passed_over(
     assert "7 of them" in caplog.records[-1].getMessage()
 
 
+def test_a_batch_that_is_complete_is_not_lost_where_its_answer_was(
+    table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def complete(df: Any, path: str, storage: Any, resolved: ResolvedOptions, *, made_from: MadeFrom) -> CommitResult:
+        request = resolved.options.to_write_request(path, SCHEMA, overwrite=False, batch=made_from.batch)
+        LocalRun(plan_batch(request)).write([pa.table({"id": ["b"], "ts": [2]}, SCHEMA).to_batches()])
+        raise STORE_FAILED
+
+    patch_seam(monkeypatch, "write the rows of a batch", complete)
+
+    assert write_batch(ROWS, StreamBatch("q", 4), table, IGNORING, 2) == 0
+    assert "the batch 4 is complete; its answer was lost" in caplog.text
+    timeline = open_table(open_storage(table)).timeline()
+    assert timeline.files.read_commit(timeline.writes[-1]).extra_metadata[LOST] == "2"
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -146,3 +171,42 @@ def test_spark_is_told_of_a_stop_in_few_words() -> None:
 def test_any_other_error_of_a_batch_stays(text: str, stopping: bool) -> None:
     with pytest.raises(RuntimeError, match=re.escape(text)), tell_stopping(7, "/lake/t", lambda: stopping):
         raise RuntimeError(text)
+
+
+@pytest.mark.parametrize("replaces_table", [False, True])
+def test_a_batch_without_rows_empties_the_table_in_mode_complete_alone(table: str, replaces_table: bool) -> None:
+    replaces = {"operation": "insert_overwrite_table"}
+    batches = MicroBatches(table, replaces, "/checkpoint", replaces_table=replaces_table)
+    properties = SimpleNamespace(getLocalProperty={QUERY_ID: "q"}.get)
+    df: Any = SimpleNamespace(sparkSession=SimpleNamespace(_sc=properties))
+    carried = parse_carried(StreamBatch, BATCH, spell(batches.batch(df, 4)))
+    request = parse_options(replaces).to_write_request(table, SCHEMA, overwrite=False, batch=carried)
+
+    LocalRun(plan_batch(request)).write([[]])
+
+    assert rows_of(table, "id") == ([] if replaces_table else [("a",)])
+
+
+class Reader:
+    """Reads texts as Spark does, and takes no path for a pattern."""
+
+    def __init__(self, globs: str = "true") -> None:
+        self.globs = globs
+
+    def option(self, name: str, value: str) -> Reader:
+        """Return a reader with the option set."""
+        return Reader(value if name == "__globPaths__" else self.globs)
+
+    def text(self, path: str) -> Any:
+        """Return the lines of the files."""
+        assert self.globs == "false", "brackets would be a pattern"
+        return SimpleNamespace(collect=lambda: [(line,) for line in Path(path).read_text().splitlines()])
+
+
+def test_a_server_of_spark_connect_reads_the_checkpoint_folder_by_its_name(table: str, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint[1]"
+    folder.mkdir()
+    (folder / "metadata").write_text('{"id": "q"}')
+    df: Any = SimpleNamespace(sparkSession=SimpleNamespace(read=Reader()))
+
+    assert MicroBatches(table, {}, f"{folder}/").batch(df, 4).write_id == "stream:q:4"
