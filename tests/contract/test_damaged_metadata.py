@@ -119,6 +119,21 @@ def test_a_write_takes_what_is_damaged_out_of_use_and_says_so(tmp_path: Path, or
     assert_whole(path)
 
 
+@pytest.mark.parametrize("lost", ["0000", "0001"])
+def test_an_index_that_is_built_again_has_the_file_group_that_was_lost(tmp_path: Path, origin: Path, lost: str) -> None:
+    """The files of the other group lie in the folder until a clean takes them."""
+    path = copied(origin, tmp_path / "t")
+    remove(f"column_stats/*col-stats-{lost}-0*")(path / MDT)
+    drop_index(open_storage(str(path)), "column_stats")
+
+    Table(str(path)).create_index("partition_stats")
+
+    assert not write(path, parted("b", 3, value=3)).warnings
+    file_ids = {file.name.lstrip(".").partition("_")[0] for file in (path / MDT / "column_stats").glob("*col-stats*")}
+    assert file_ids == {"col-stats-0000-0", "col-stats-0001-0"}
+    assert_whole(path)
+
+
 @pytest.mark.parametrize("rest", [None, b"", b"hoodie.table.name=t_meta"], ids=["absent", "empty", "cut off"])
 def test_properties_that_apache_hudi_changes_at_the_moment_are_no_damage(
     tmp_path: Path, origin: Path, rest: bytes | None
