@@ -22,6 +22,7 @@ from support.made.begun_metadata import asked_always
 from support.made.metadata_tables import How, simulate
 from support.places import copied
 from support.rules.ends import assert_whole
+from support.seams import patch_seam
 from support.upkeep.undoing import content
 
 MDT = ".hoodie/metadata"
@@ -148,6 +149,15 @@ def test_properties_that_apache_hudi_changes_at_the_moment_are_no_damage(
 
     assert written.warnings == ()
     assert load_config(open_storage(str(path))).metadata_partitions == ALL
+
+
+def test_a_schema_that_another_thread_drops_from_memory_is_no_damage(
+    tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copied(origin, tmp_path / "t")
+    patch_seam(monkeypatch, "most schemas of a metadata table that the process knows", 0)
+
+    assert not write(path, parted("b", 3, value=3)).warnings
 
 
 @pytest.mark.parametrize(("name", "left"), [("files", ()), ("column_stats", ("files",))])
