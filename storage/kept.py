@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeVar
 
 Key = TypeVar("Key")
@@ -13,4 +14,6 @@ def keep(values: dict[Key, Value], key: Key, value: Value, most: int) -> None:
     values.pop(key, None)
     values[key] = value
     while len(values) > most:
-        values.pop(next(iter(values)), None)
+        # Another thread may change the values between the calls that take the first key.
+        with suppress(RuntimeError, StopIteration):
+            values.pop(next(iter(values)), None)

@@ -7,12 +7,11 @@ of the table are whole.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from ...errors import PyHudiError, TableError
-from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
+from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS, group_in
 from ...table.metadata.metadata_table import MetadataTable
 
 DAMAGE = (TableError, ValueError, KeyError, TypeError)
@@ -20,7 +19,6 @@ DAMAGE = (TableError, ValueError, KeyError, TypeError)
 
 # Each partition with the partitions that need it.
 _NEEDED_BY = {FILES: (COLUMN_STATS, PARTITION_STATS), COLUMN_STATS: (PARTITION_STATS,)}
-_GROUP = re.compile(r".*-(\d{4,})-0")
 
 
 class DamagedPartitionError(Exception):
@@ -55,7 +53,7 @@ def check_folders(metadata: MetadataTable, built: Collection[str]) -> None:
             file_ids = [*metadata.partition(name).slices]
         if not file_ids:
             raise DamagedPartitionError(name, f"the metadata table has no file of {name} that counts.")
-        numbers = [int(match[1]) for match in map(_GROUP.fullmatch, file_ids) if match is not None]
+        numbers = [number for number in map(group_in, file_ids) if number is not None]
         # File groups with names of another form have no numbers that could show a gap.
         if len(numbers) == len(file_ids) and sorted(numbers) != [*range(len(numbers))]:
             # The hash of a key would name another file group than before.

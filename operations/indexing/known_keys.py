@@ -8,6 +8,7 @@ slice. The keys are stored by file group, so that a lookup finds a key of severa
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -131,6 +132,10 @@ class KnownSlices:
         with self._lock:
             self._tables.pop(table, None)
 
+    def forget_all(self) -> None:
+        """Drop all slices, for a forked child process: a thread that changes the parent's is not in the child."""
+        self._lock, self._tables = threading.Lock(), {}
+
     def _all(self) -> list[_KnownSlice]:
         return [known for groups in self._tables.values() for known in groups.values()]
 
@@ -143,6 +148,7 @@ class KnownSlices:
 
 
 KNOWN_SLICES = KnownSlices()
+os.register_at_fork(after_in_child=KNOWN_SLICES.forget_all)
 
 
 @dataclass

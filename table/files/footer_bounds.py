@@ -72,9 +72,12 @@ def _leaves(footer: pq.FileMetaData, columns: Collection[str], written_schema: p
     if written_schema is None:
         return _leaves_in_footer(footer, columns)
     key = (written_schema, tuple(columns))
-    if key not in _LEAVES:
-        keep(_LEAVES, key, _leaves_in_footer(footer, columns), _MOST_SCHEMAS)
-    return _LEAVES[key]
+    leaves = _LEAVES.get(key)
+    if leaves is None:
+        leaves = _leaves_in_footer(footer, columns)
+        keep(_LEAVES, key, leaves, _MOST_SCHEMAS)
+    # Another thread may have dropped them from the kept leaves meanwhile.
+    return leaves
 
 
 def _leaves_in_footer(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[Leaf, ...]:

@@ -6,6 +6,7 @@ Footers are kept for as long as the process lives, because a file never changes 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -159,6 +160,10 @@ class _FileCache(Generic[T]):
                 _, (_, freed) = self._values.popitem(last=False)
                 self._bytes -= freed
 
+    def forget(self) -> None:
+        """Drop all values, without waiting for a thread that changes them."""
+        self._bytes, self._values, self._lock = 0, OrderedDict(), threading.Lock()
+
 
 class KeyFooters:
     """The footers that this process has read; filters, which are larger, are dropped sooner than ranges."""
@@ -196,8 +201,14 @@ class KeyFooters:
         with open_base(storage, file) as base:
             return self.keep(storage, file, base.parquet)
 
+    def forget(self) -> None:
+        """Drop all footers, for a forked child process: a thread that changes the parent's is not in the child."""
+        self._ranges.forget()
+        self._filters.forget()
+
 
 FOOTERS = KeyFooters()
+os.register_at_fork(after_in_child=FOOTERS.forget)
 
 
 def key_ranges(storage: Storage, files: Iterable[BaseFile]) -> list[KeyRange | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -158,6 +159,15 @@ _WRITTEN: OrderedDict[tuple[_Source, frozenset[Instant]], Written] = OrderedDict
 # The note of each table as this process last read or wrote it.
 _NOTED: dict[_Source, Written] = {}
 _LOCK = Lock()
+
+
+def _forget_answers() -> None:
+    """Give a forked child process answers of its own: a thread that changes the parent's is not in the child."""
+    global _WRITTEN, _LOCK
+    _WRITTEN, _LOCK = OrderedDict(), Lock()
+
+
+os.register_at_fork(after_in_child=_forget_answers)
 
 
 def read_written(timeline: Timeline) -> Written:

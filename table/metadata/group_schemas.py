@@ -38,8 +38,10 @@ def schema_of_group(metadata: MetadataTable, partition: str, file_id: str) -> st
 def _schema_of_base(storage: Storage, base: BaseFile) -> str:
     """Return the schema in a base file's footer, which the process reads once."""
     file = (storage.path, base.path, base.size)
-    if file not in _SCHEMAS:
+    schema = _SCHEMAS.get(file)
+    if schema is None:
         with storage_errors("read", base.path), storage.open_input(base.path) as source:
             schema = HFile(source, base.path).schema
         keep(_SCHEMAS, file, schema, _MOST_SCHEMAS)
-    return _SCHEMAS[file]
+    # Another thread may have dropped it from the kept schemas meanwhile.
+    return schema

@@ -20,6 +20,7 @@ SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"
 _LEAST = -(1 << 31)
 # The path of a partition of the table in the file ids of a record index by partitions, escaped.
 _OF_PARTITION = re.compile(r"record-index-(?P<path>.+)-[0-9]{4,}-0")
+_GROUP = re.compile(r".*-([0-9]{4,})-0")
 
 
 FILE_GROUPS = {FILES: 1, COLUMN_STATS: 2, PARTITION_STATS: 1}
@@ -80,6 +81,12 @@ def partition_in(file_id: str) -> str | None:
     """Return the escaped path that a file id of a record index names; None for an index of the whole table."""
     match = _OF_PARTITION.fullmatch(file_id)
     return None if match is None else match["path"]
+
+
+def group_in(file_id: str) -> int | None:
+    """Return the number that a file id gives its file group; None for a file id of another form."""
+    match = _GROUP.fullmatch(file_id)
+    return None if match is None else int(match[1])
 
 
 def by_partition(file_ids: Sequence[str]) -> dict[str | None, list[str]]:

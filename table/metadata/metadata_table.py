@@ -124,7 +124,8 @@ class MetadataTable:
     def _beginnings(self) -> dict[Instant, str]:
         """The instants that began partitions, the newest first, each with the time from which they have all writes."""
         beginnings: dict[Instant, str] = {}
-        for instant in reversed(self.timeline.completed):
+        # What Apache Hudi begins has the least requested times, whenever it began.
+        for instant in sorted(self.timeline.completed, key=lambda instant: instant.visible_since, reverse=True):
             if instant.requested_time in self._indexing_times:
                 # What completed after an indexing was requested wrote to the partition itself.
                 beginnings[instant] = instant.requested_time

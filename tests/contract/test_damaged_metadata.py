@@ -22,6 +22,7 @@ from support.made.begun_metadata import asked_always
 from support.made.metadata_tables import How, simulate
 from support.places import copied
 from support.rules.ends import assert_whole
+from support.seams import patch_seam
 from support.upkeep.undoing import content
 
 MDT = ".hoodie/metadata"
@@ -119,6 +120,21 @@ def test_a_write_takes_what_is_damaged_out_of_use_and_says_so(tmp_path: Path, or
     assert_whole(path)
 
 
+@pytest.mark.parametrize("lost", ["0000", "0001"])
+def test_an_index_that_is_built_again_has_the_file_group_that_was_lost(tmp_path: Path, origin: Path, lost: str) -> None:
+    """The files of the other group lie in the folder until a clean takes them."""
+    path = copied(origin, tmp_path / "t")
+    remove(f"column_stats/*col-stats-{lost}-0*")(path / MDT)
+    drop_index(open_storage(str(path)), "column_stats")
+
+    Table(str(path)).create_index("partition_stats")
+
+    assert not write(path, parted("b", 3, value=3)).warnings
+    file_ids = {file.name.lstrip(".").partition("_")[0] for file in (path / MDT / "column_stats").glob("*col-stats*")}
+    assert file_ids == {"col-stats-0000-0", "col-stats-0001-0"}
+    assert_whole(path)
+
+
 @pytest.mark.parametrize("rest", [None, b"", b"hoodie.table.name=t_meta"], ids=["absent", "empty", "cut off"])
 def test_properties_that_apache_hudi_changes_at_the_moment_are_no_damage(
     tmp_path: Path, origin: Path, rest: bytes | None
@@ -133,6 +149,15 @@ def test_properties_that_apache_hudi_changes_at_the_moment_are_no_damage(
 
     assert written.warnings == ()
     assert load_config(open_storage(str(path))).metadata_partitions == ALL
+
+
+def test_a_schema_that_another_thread_drops_from_memory_is_no_damage(
+    tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copied(origin, tmp_path / "t")
+    patch_seam(monkeypatch, "most schemas of a metadata table that the process knows", 0)
+
+    assert not write(path, parted("b", 3, value=3)).warnings
 
 
 @pytest.mark.parametrize(("name", "left"), [("files", ()), ("column_stats", ("files",))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import plan, rows_of, task, write
 from support.faults.faulty import Killed
+from support.made.metadata_tables import How, simulate
 from support.rules.health import findings, of_metadata
 from support.seams import patch_seam
 from support.write_settings import write_settings
@@ -447,6 +449,18 @@ def test_a_partition_that_no_indexing_builds_is_built_anew(table: Path) -> None:
     build(table)
 
     check(table, 0, 1, 2)
+
+
+def test_an_index_that_apache_hudi_builds_beside_an_old_indexing_has_the_writes_between_them(table: Path) -> None:
+    """Its instants have the least times, though they come after the indexing, which stays on the timeline."""
+    build(table, FILES)
+    drop(table)
+    upsert(table, 4)
+    shutil.rmtree(table / FOLDER / FILES)
+    simulate(str(table), how=How(only=[FILES]))
+    upsert(table, 5)
+
+    check(table, 0, 1, 2, 4, 5, names=(FILES,))
 
 
 def test_tasks_of_an_engine_read_the_files(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

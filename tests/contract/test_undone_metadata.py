@@ -402,6 +402,37 @@ def test_what_went_out_of_use_is_built_anew_unless_that_takes_long(
         assert_whole(path)
 
 
+@pytest.mark.parametrize("named", [[], ["new"]])
+def test_bounds_of_meta_columns_alone_are_built_anew_too(tmp_path: Path, named: list[str]) -> None:
+    """The user may have named no others, and a restore may have taken all others away."""
+    table = arrow.Table(str(tmp_path / "t"))
+    first = table.write(parted("a", 1, value=1), record_key="id", partition_by="p").instant
+    table.upsert(parted("b", 2, value=2).append_column("new", pa.array([2])))
+    table.create_index("partition_stats", columns=["_hoodie_record_key", *named])
+
+    result = table.restore(first)
+
+    assert not result.todo
+    assert in_use(tmp_path / "t") == ALL
+    assert_whole(tmp_path / "t")
+
+
+def test_bounds_of_a_table_that_has_lost_its_columns_go_out_of_use_and_the_result_says_so(tmp_path: Path) -> None:
+    """Apache Hudi makes tables whose properties name no columns, so that they are gone with the only write."""
+    path = tmp_path / "t"
+    table = arrow.Table(str(path))
+    only = table.write(parted("a", 1, value=1), record_key="id", partition_by="p").instant
+    update_config(open_storage(str(path)), {"hoodie.table.create.schema": None})
+    table.create_index("partition_stats")
+
+    result = table.rollback(only)
+
+    assert in_use(path) == ("files",)
+    assert result.todo.startswith("column_stats and partition_stats went out of use")
+    assert "create_index('partition_stats')" in result.todo
+    assert_whole(path)
+
+
 @pytest.mark.parametrize("way", [(9, 8), (8, 9), (6, 9)])
 def test_a_change_of_version_builds_the_metadata_table_anew(tables: Path, tmp_path: Path, way: tuple[int, int]) -> None:
     path = tmp_path / "t"

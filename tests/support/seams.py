@@ -221,6 +221,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "notes of written files that the process knows": "table.files.read_written:_NOTED",
     "listings that the process knows": "timeline.listing:_LISTINGS",
     "schemas of a metadata table that the process knows": "table.metadata.group_schemas:_SCHEMAS",
+    "most schemas of a metadata table that the process knows": "table.metadata.group_schemas:_MOST_SCHEMAS",
+    "most schemas of written files that the process knows": "table.files.footer_bounds:_MOST_SCHEMAS",
     "writes until the process looks at a metadata table": "operations.services.metadata.upkeep:_PASSES",
     "checkpoints of streams that the process knows": "timeline.instant_files:_OF_STREAMS",
     "most tables that the process knows": "table.files.read_written:_MOST_TABLES",

@@ -45,6 +45,10 @@ IO_EXCEPTIONS = {
     "testing/outside_indexes.py": "and take them away",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",
     "operations/write/turns.py": "it asks Python alone, to be called in each process that is forked",
+    "operations/indexing/known_keys.py": "so does this",
+    "table/files/key_footers.py": "so does this",
+    "table/files/read_written.py": "so does this",
+    "timeline/writers/owner.py": "so does this",
     "operations/write/spilled_rows.py": "the rows that the commit brings near lie in a temporary folder",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 import uuid
@@ -53,6 +54,15 @@ _MOST_SEEN = 1000
 # By table and path: the last modification time seen, and the monotonic time of its first sight.
 _first_sights: dict[tuple[str, str], tuple[float, float]] = {}
 _lock = threading.Lock()
+
+
+def _forget_signs() -> None:
+    """Give a forked child process signs of its own: a thread that changes the parent's is not in the child."""
+    global _first_sights, _lock
+    _first_sights, _lock = {}, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_signs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ...following.damage import DAMAGE
 from ...result import ServiceResult
 from ...version_change import VersionResult
 from ..means import Means
-from .columns_to_index import bounded_columns
+from .columns_to_index import ALWAYS, bounded_columns
 from .create_index import create_index
 
 logger = logging.getLogger("pyhudi")
@@ -96,6 +96,9 @@ class MetadataBefore:
             # The call itself is complete, so it does not fail for this.
             logger.warning("table %s: its metadata table stays out of use", storage.path, exc_info=True)
             return f"The metadata table went out of use ({error.what.rstrip('.')}), and {call}"
+        if columns == []:
+            what = " and ".join(sorted(gone_names - {FILES}))
+            return f"{what} went out of use (the table has none of the columns that had bounds), and {call}"
         return ""
 
     def _call_in_words(self, names: Collection[str]) -> str:
@@ -103,8 +106,14 @@ class MetadataBefore:
         return f"HudiTable.create_index({_last_to_build(names)!r})"
 
     def _columns_still_bounded(self, storage: Storage) -> list[str]:
-        """Return the columns with bounds before that the table still has, and that can have bounds."""
-        bounded = bounded_columns(SeenTable.now(open_table(storage)))
+        """Return the columns with bounds before that the table still has, and that can have bounds.
+
+        A table without a schema has none, not even meta columns.
+        """
+        seen = SeenTable.now(open_table(storage))
+        if seen.schema is None:
+            return []
+        bounded = {*ALWAYS, *bounded_columns(seen)}
         return [name for name in self.columns or () if name in bounded]
 
 

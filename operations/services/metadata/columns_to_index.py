@@ -15,8 +15,10 @@ from ....table.metadata.bounds_records import can_be_bounded
 from ....table.metadata.index_definitions import is_typed
 from ....table.seen_table import SeenTable
 
-# Apache Hudi always indexes these columns, and so many others if the user names none.
-_ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+"""The columns that Apache Hudi always indexes."""
+
+# So many others it indexes if the user names none.
 _MOST_OTHERS = 32
 
 
@@ -38,7 +40,7 @@ def columns_to_index(seen: SeenTable, named_columns: Sequence[str] | None) -> tu
     if named_columns is not None:
         _refuse_unbounded(seen.table.config, seen.table.path, schema, bounded, named_columns)
     chosen = bounded[:_MOST_OTHERS] if named_columns is None else named_columns
-    return tuple(dict.fromkeys([*_ALWAYS, *chosen]))
+    return tuple(dict.fromkeys([*ALWAYS, *chosen]))
 
 
 def bounded_columns(seen: SeenTable) -> list[str]:
@@ -56,7 +58,7 @@ def _refuse_unbounded(
     and greatest values of the ``bounded`` columns.
     """
     for name in named_columns:
-        if name in _ALWAYS or name in bounded:
+        if name in ALWAYS or name in bounded:
             continue
         if name not in schema.names:
             raise MissingColumnError(

@@ -18,7 +18,7 @@ from ....table.files.file_group import data_file
 from ....table.files.partitions import metafile_of, partition_metafile
 from ....table.hfile.entries import Entries
 from ....table.metadata.index_definitions import definition_of_bounds, new_definitions
-from ....table.metadata.kinds import COLUMN_STATS, FILE_GROUPS, new_file_id
+from ....table.metadata.kinds import COLUMN_STATS, FILE_GROUPS, group_in, new_file_id
 from ....table.metadata.metadata_table import FOLDER
 from ....table.metadata.new_files import log_bytes, log_name, metadata_properties
 from ....table.metadata.record_schema import record_schema
@@ -47,10 +47,18 @@ def first_files(
 
 
 def group_ids(storage: Storage, partition: str) -> tuple[str, ...]:
-    """Return the file groups of a partition: those with a file in its folder, or those of a new partition."""
+    """Return the file groups of a partition: those with a file in its folder, and those that it lost.
+
+    A new partition gets as many as Apache Hudi gives it by default. A partition of another writer has no more than its
+    folder shows if its file ids are of another form.
+    """
     listed = storage.list(join(FOLDER, partition), strict=False)
     file_ids = {file.file_id for info in listed if (file := data_file(info.path)) is not None}
-    return tuple(sorted(file_ids)) or tuple(new_file_id(partition, group) for group in range(FILE_GROUPS[partition]))
+    numbers = [number for number in map(group_in, file_ids) if number is not None]
+    count = max(FILE_GROUPS[partition], max(numbers, default=0) + 1)
+    # The hash of a key names a group by its number, so a gap would move keys to other groups.
+    whole_ids = tuple(new_file_id(partition, group) for group in range(count))
+    return whole_ids if file_ids <= {*whole_ids} else tuple(sorted(file_ids))
 
 
 def placeholder(partition: str, file_id: str, time: str) -> MakeFile:

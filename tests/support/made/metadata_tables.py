@@ -42,7 +42,7 @@ from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import format_time
 from pyhudi.timeline.metadata.avro_codec import encode
-from pyhudi.timeline.metadata.models import CommitMetadata, CompactionPlan
+from pyhudi.timeline.metadata.models import CommitMetadata, CompactionPlan, WriteStat
 from pyhudi.timeline.timeline import Timeline
 
 from .metadata_records import (
@@ -231,14 +231,14 @@ class _Writer:
                 self._log(partition, group, beginning, BlockType.DELETE, _EMPTY_DELETES)
             for group, entries in self._entries(partition, at_first):
                 self._base(partition, group, beginning, entries)
-            self._instant(beginning, begun)
+            self._instant(beginning, begun, [partition])
         for time in self.how.logged:
             for partition in self.partitions:
                 for group, entries in self._entries(partition, np.flatnonzero(of_writes == time), time):
                     self._log(partition, group, time, BlockType.HFILE, self._hfile(entries))
             # It completes here before it completes in the table.
             completed = int(writes[time].visible_since) - 1
-            self._instant(time, f"{completed:017d}")
+            self._instant(time, f"{completed:017d}", self.partitions)
 
     def _entries(
         self, partition: str, at: np.ndarray[Any, Any], until: str = ""
@@ -316,11 +316,18 @@ class _Writer:
         file.close()
         return stream.getvalue().to_pybytes()
 
-    def _instant(self, time: str, completed: str) -> None:
+    def _instant(self, time: str, completed: str, partitions: Sequence[str]) -> None:
         folder = f"{FOLDER}/.hoodie/timeline"
         plain = json.loads(schema_of_1_2())
         plain["fields"] = [each for each in plain["fields"] if not each["name"].startswith("_hoodie")]
-        body = CommitMetadata(extra_metadata={"schema": json.dumps(plain)}, operation_type="UPSERT_PREPPED")
+        body = CommitMetadata(
+            # Of each partition the first file group alone; readers ask which partitions an instant wrote.
+            partition_to_write_stats={
+                name: [WriteStat(file_id=_file_id(name, 0), partition_path=name)] for name in partitions
+            },
+            extra_metadata={"schema": json.dumps(plain)},
+            operation_type="UPSERT_PREPPED",
+        )
         for state in ("requested", "inflight"):
             self.storage.write(f"{folder}/{time}.deltacommit.{state}", b"", durable=False)
         self.storage.write(f"{folder}/{time}_{completed}.deltacommit", encode(body), durable=False)

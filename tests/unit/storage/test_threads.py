@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from pyhudi.storage.kept import keep
 from pyhudi.storage.threads import SharedItems, as_they_come, in_order
 
 THREADS = pytest.mark.parametrize("threads", [1, 4])
@@ -72,3 +73,19 @@ def test_several_threads_take_each_item_once() -> None:
         thread.join()
 
     assert sorted(number for own in taken for number in own) == list(range(10_000))
+
+
+def test_a_value_is_kept_while_another_thread_keeps_one() -> None:
+    class Shared(dict[str, int]):
+        """Gets a value of another thread right after this thread begins to look for the first key."""
+
+        def __iter__(self) -> Iterator[str]:
+            keys = super().__iter__()
+            self.setdefault("theirs", 0)
+            return keys
+
+    values = Shared(first=0)
+
+    keep(values, "ours", 1, 1)
+
+    assert len(values) == 1

@@ -23,6 +23,7 @@ from pyhudi.table.files.column_bounds import (
 )
 from pyhudi.table.files.footer_bounds import column_bounds
 from pyhudi.table.files.packed_bounds import PackedBounds
+from support.seams import patch_seam
 
 # Few characters, so that texts begin alike; the last ones have no greater character, or one of more bytes.
 _TEXTS = st.text("aé\x7f\u07ff\ud7ff\uffff\U0010ffff", max_size=80)
@@ -90,6 +91,17 @@ def test_texts_are_bounded_where_the_footer_bounds_each_row_group(values: pa.Arr
     for least, greatest in texts:
         assert bounds.least is None or bounds.least.decode() <= least
         assert bounds.greatest is None or greatest <= bounds.greatest.decode()
+
+
+def test_columns_of_written_files_are_bounded_though_another_thread_drops_them_from_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = pa.array([3, None, -5, 7], pa.int32())
+    patch_seam(monkeypatch, "most schemas of written files that the process knows", 0)
+
+    assert column_bounds(_footer(values), ["c"], written=pa.schema({"c": values.type})) == column_bounds(
+        _footer(values), ["c"]
+    )
 
 
 def test_an_empty_greatest_binary_value_in_a_footer_is_no_bound() -> None:
