@@ -50,13 +50,14 @@ def savepoint(
             slices = _slices_to_keep(table, timeline, at)
             files = sum(len(file_slice.files) for file_slice in slices)
             return ServiceResult(storage.path, _ACTION, files=files, seconds=time.monotonic() - began, dry=True)
+        # Make this before the inflight file: it fails for texts that no file can hold.
+        empty = SavepointMetadata(
+            savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
+        )
         # An archiving process either sees the savepoint and stops before it, or has announced how far it will archive:
         # `_outcome` looks for the announcement.
         pending = Instant(at, _ACTION, State.INFLIGHT)
         is_new = start(table, pending)
-        empty = SavepointMetadata(
-            savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
-        )
         try:
             complete(table, pending, partial(_outcome, table, at, empty))
         except PyHudiError:
