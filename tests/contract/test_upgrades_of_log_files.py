@@ -24,8 +24,8 @@ from pyhudi.operations.transaction.left_overs import by_maker
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.config import update_config
-from pyhudi.table.config.property_keys import INITIAL_VERSION
+from pyhudi.table.config import load_config, update_config
+from pyhudi.table.config.property_keys import INITIAL_VERSION, METADATA_PARTITIONS, RECORD_INDEX_LOOKUP
 from pyhudi.table.files.file_group import FileSlice, data_file, log_file
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -119,6 +119,18 @@ def test_the_past_is_merged_by_the_new_merge_mode(copied: Callable[[str], Path])
     past = named(rows(path, newest))
     assert past["k0"] == "later"
     assert past.keys() - named(rows(path)).keys() == {"n3"}
+
+
+@pytest.mark.parametrize("name", ["mor_latest", "new_cow"])
+def test_a_record_index_goes_out_of_use_and_is_noted(copied: Callable[[str], Path], name: str) -> None:
+    """Whether or not log files are merged first; without the note a moved key would be inserted a second time."""
+    path = copied(name)
+    update_config(open_storage(str(path)), {METADATA_PARTITIONS: "files,record_index"})
+
+    assert upgrade(path).changed
+
+    properties = load_config(open_storage(str(path))).properties
+    assert (properties[METADATA_PARTITIONS], properties[RECORD_INDEX_LOOKUP]) == ("", "GLOBAL_SIMPLE")
 
 
 class Tasks:
