@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from contract.test_upgrades_of_version_6 import history, rows_at, upgrade
 from pyhudi import arrow
-from pyhudi.errors import CorruptInstantError
+from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.operations.services.compaction.log_compactor import EXECUTOR
 from pyhudi.operations.services.compaction.plan import Plan, operations_of
 from pyhudi.operations.services.service import NoTasksError
@@ -159,6 +159,25 @@ def test_changed_keys_are_counted_by_tasks_and_only_few_by_this_process(
 
     assert foretold.changed_keys == counted
     assert tasks.units == [one for one in slices(path) if one.logs and runs]
+
+
+@pytest.mark.parametrize("name", ["mor_latest", "mor_pending"])
+def test_log_files_that_only_tasks_may_merge_refuse_the_upgrade_where_none_run(
+    copied: Callable[[str], Path], name: str
+) -> None:
+    """The error says so, and no plan of the call stays on the table, which no other call could carry out."""
+    path = copied(name)
+    near = replace(means(open_storage(str(path))), most_bytes=0)
+    before = open_table(open_storage(str(path))).timeline().pending
+
+    with pytest.raises(UnsupportedTableError, match="it runs none") as raised:
+        upgrade(path, executor=Tasks(runs=False), without_tasks=near)
+
+    assert "pyhudi.connector.jobs upgrade" in raised.value.todo
+    assert {one.identity for one in open_table(open_storage(str(path))).timeline().pending} == {
+        one.identity for one in before
+    }
+    assert upgrade(path).changed
 
 
 def writes_in(path: Path) -> list[str]:

@@ -142,7 +142,7 @@ class _VersionCall:
         """Merge the log files of the whole table if the step needs that, and return what was done."""
         sentences = self._compaction_in_words(self.table.timeline())
         if sentences:
-            compact_whole(self.table, self.means)
+            compact_whole(self.table, self.means, self.step.name)
         return sentences
 
     def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:
