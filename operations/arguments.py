@@ -27,6 +27,8 @@ _SHOWN = 80
 INSIDE = frozenset({"partitions", "paths", "accept_loss"})
 # Parameters that take a path for Spark, as a text or as an object of pathlib.
 _PATHS = frozenset({"checkpoint"})
+# Arguments of commands that name files of a disk, whose names may be other bytes than UTF-8.
+_FILES = frozenset({"path", "source", "output"})
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
@@ -81,7 +83,7 @@ def _flag(argument: CallArgument) -> bool:
 
 
 def text(argument: CallArgument) -> str:
-    """Return a text without NUL characters; for a parameter in `INSIDE`, a path below the table's root.
+    """Return a text without NUL characters that UTF-8 can encode; for a parameter in `INSIDE`, a path below the root.
 
     Raises `InvalidOptionError` for anything else. A path of pathlib counts as text for a parameter in `_PATHS`.
     """
@@ -92,6 +94,11 @@ def text(argument: CallArgument) -> str:
         raise argument.wrong("Give a text.")
     if "\0" in value:
         raise argument.wrong("Give a text without NUL characters.")
+    if argument.name not in _FILES:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise argument.wrong("Give a text that UTF-8 can encode.") from None
     if argument.name in INSIDE and (value.startswith("/") or ".." in value.split("/")):
         raise argument.wrong("Give paths below the table's path, without '..'.")
     return value

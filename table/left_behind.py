@@ -107,17 +107,8 @@ def archived_or_undone(table: Table, besides: frozenset[str] = frozenset()) -> f
             undone.update(timeline.files.read_undone(instant))
     undos = [instant for instant in archived if instant.action in UNDO_ACTIONS and instant.identity not in besides]
     for instant, data in table.archive.bodies(undos).items():
-        undone.update(_undone_by(table, instant, data))
+        where = f"the archived {instant.action} {instant.requested_time} of the table {table.path}"
+        undone.update(timeline.files.decode_undone(instant, InstantBody(data, where)))
     # Undos name times alone, and identities have the action, too.
     undone_writes = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
     return frozenset(undone_writes | {instant.identity for instant in archived})
-
-
-def _undone_by(table: Table, undo: Instant, data: bytes) -> list[str]:
-    """Return the requested times of the instants that an archived rollback or restore undid."""
-    from ..timeline.metadata.models import RestoreMetadata, RollbackMetadata  # noqa: PLC0415 (see metadata/__init__.py)
-
-    body = InstantBody(data, f"the archived {undo.action} {undo.requested_time} of the table {table.path}")
-    if undo.action == "restore":
-        return table.format.codec.decode(RestoreMetadata, body).instants_to_rollback
-    return table.format.codec.decode(RollbackMetadata, body).commits_rollback

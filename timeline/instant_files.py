@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ..errors import ConcurrentWriteError, MetInstant, StorageError, UnsupportedTableError
+from ..errors import ConcurrentWriteError, CorruptInstantError, MetInstant, StorageError, UnsupportedTableError
 from ..storage.base import Folder, Storage, join, refuse_links, split
 from ..storage.kept import keep
 from . import metadata
-from .instants import WRITE_ACTIONS, Instant, State
+from .instants import UNDO_ACTIONS, WRITE_ACTIONS, Instant, State
 from .layout import Layout
-from .listing import listed_states
+from .listing import listed_states, newest_states
 from .metadata.codec import Codec, CommitFiles, InstantBody, StreamTexts
 
 M = TypeVar("M", bound="metadata.models.InstantModel")
@@ -31,6 +31,9 @@ UPGRADE = "upgrade"
 class ArchivedInstants(Protocol):
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
         """Return the instants that have left the timeline, with requested times from ``since`` to ``until``."""
+
+    def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
+        """Return the bodies of some of these instants, as far as the archive has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +89,49 @@ class InstantFiles:
             )
 
     def moved(self, content: Folder) -> list[str]:
-        """Return the identities of completed instants that only the next layout's folder has, sorted.
+        """Return the identities of completed writes that only the next layout's folder has, sorted.
 
-        ``content`` is what this layout's folder has. Instants that left the timeline do not count: they have no file
-        here any more, and an upgrade may have copied them.
+        ``content`` is what this layout's folder has. Writes that left the timeline do not count: they have no completed
+        file here any more, and an upgrade may have copied them. Other instants hide no rows, and nothing tells of a
+        savepoint that it was deleted.
         """
         following = self.layout.next
         if following is None or split(following.folder)[1] not in content.folders:
             return []
-        moved_there = _completed_identities(following, self.storage.look(following.folder).names)
-        moved = moved_there - _completed_identities(self.layout, content.names) if moved_there else set()
+        moved_there = _identities_of_writes(following, self.storage.look(following.folder).names)
+        moved = moved_there - _identities_of_writes(self.layout, content.names) if moved_there else set()
         return sorted(moved - self.archived_or_undone(content.names)) if moved else []
 
     def archived_or_undone(self, names: Iterable[str]) -> set[str]:
         """Return the identities of the instants that left the timeline, whose copies an upgrade may have left.
 
-        ``names`` are those of the timeline's files.
+        Writes that are being undone are among them. ``names`` are those of the timeline's files.
         """
-        identities = {instant.identity for instant in self.archive.instants()}
-        for instant in filter(None, map(self.layout.parse, names)):
-            if instant.state == State.COMPLETED and instant.action in ("rollback", "restore"):
-                identities |= {f"{time}.{action}" for time in self.read_undone(instant) for action in WRITE_ACTIONS}
-        return identities
+        archived = self.archive.instants()
+        undos = filter(_is_undo, newest_states(filter(None, map(self.layout.parse, names))))
+        times = {time for instant in undos for time in self._undone_times(instant)}
+        for instant, data in self.archive.bodies(filter(_is_undo, archived)).items():
+            where = f"the archived {instant.action} {instant.requested_time} of the table {self.storage.path}"
+            times.update(self.decode_undone(instant, InstantBody(data, where)))
+        # Undos name times alone, and identities have the action, too.
+        return {f"{time}.{action}" for time in times for action in WRITE_ACTIONS} | {
+            instant.identity for instant in archived
+        }
+
+    def _undone_times(self, undo: Instant) -> list[str]:
+        """Return the requested times of what a rollback or restore undid, or undoes if it is pending."""
+        if undo.state == State.COMPLETED:
+            return self.read_undone(undo)
+        try:
+            if undo.action == "restore":
+                restore = self.read_restore_plan(undo)
+                return [] if restore is None else [victim.commit_time for victim in restore.instants_to_rollback]
+            rollback = self.read_rollback_plan(undo)
+        except CorruptInstantError:
+            # No process carries it out.
+            return []
+        victim = None if rollback is None else rollback.instant_to_rollback
+        return [] if victim is None else [victim.commit_time]
 
     def path(self, instant: Instant) -> str:
         return join(self.layout.folder, self.layout.format(instant))
@@ -172,7 +196,10 @@ class InstantFiles:
 
     def read_undone(self, instant: Instant) -> list[str]:
         """Return the requested times of what a completed rollback or restore undid; none of an empty file."""
-        body = self._read(instant)
+        return self.decode_undone(instant, self._read(instant))
+
+    def decode_undone(self, instant: Instant, body: InstantBody) -> list[str]:
+        """Return what `read_undone` does, from the bytes of a rollback or restore."""
         if not body.data:
             return []
         if instant.action == "restore":
@@ -242,7 +269,12 @@ class InstantFiles:
         return self.codec.decode(kind, InstantBody(data, join(self.storage.path, path))) if data else None
 
 
-def _completed_identities(layout: Layout, names: Iterable[str]) -> set[str]:
-    """Return the identities of the completed instants that names of files spell."""
+def _identities_of_writes(layout: Layout, names: Iterable[str]) -> set[str]:
+    """Return the identities of the completed writes that names of files spell."""
     instants = (instant for instant in map(layout.parse, names) if instant is not None)
-    return {instant.identity for instant in instants if instant.state == State.COMPLETED}
+    return {instant.identity for instant in instants if instant.is_write and instant.state == State.COMPLETED}
+
+
+def _is_undo(instant: Instant) -> bool:
+    """Return whether an instant is a rollback or a restore."""
+    return instant.action in UNDO_ACTIONS

@@ -51,17 +51,22 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
 
 
 def refuse_strange_texts(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidOptionError` for an argument that holds a NUL, or a path out of the table, before any work."""
+    """Raise `InvalidOptionError` for an argument that `text` refuses, before any work: it checks paths, too."""
     for name, value in vars(arguments).items():
         for word in value if isinstance(value, list) else [value]:
             if not isinstance(word, str):
                 continue
-            if name in _OF_PAIRS and "\0" in word:
+            try:
+                # What it returns is the word.
+                text(CallArgument(f"The command {arguments.operation}", name, word))
+            except InvalidOptionError as error:
+                if name not in _OF_PAIRS:
+                    raise
                 # Its value may be a secret.
                 key = word.partition("=")[0].replace("\0", "")
-                raise InvalidOptionError(f"The option {key} has a NUL in it.", "Give a text without NUL characters.")
-            # Raises for such a text; what it returns is the word.
-            text(CallArgument(f"The command {arguments.operation}", name, word))
+                raise InvalidOptionError(
+                    f"The option {key} has a character that no option may have.", error.todo
+                ) from None
 
 
 # Writes rows by Spark: the command line, its options, and those of the source.

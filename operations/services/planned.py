@@ -66,6 +66,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         drops_empty: Whether a plan without units is taken back instead of completed.
         insists: Whether to try plans that have failed before, however few writes have come since.
         instant: Requested time of the last plan that was carried out; `results` has the units of all plans.
+        left_plans: The reason for each plan that stays pending as no tasks run and it is too large for this process, by
+            the requested time of the plan.
         at: The time that the last plan has to have; None for a time after the whole timeline. `plan` sets it.
         waiting: Why the last plan was not made, in words; empty if it was. `plan` sets it.
     """
@@ -86,6 +88,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         self.instant = ""
         self.results: list[UnitResult[Unit]] = []
         self.skipped: list[str] = []
+        self.left_plans: dict[str, str] = {}
         self.at: str | None = None
         self.waiting = ""
         self._last_refusal: ConcurrentWriteError | None = None
@@ -359,11 +362,12 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         try:
             yield
         except NoTasksError as error:
-            self.skip(
+            why = (
                 f"{self._plan_in_words(instant, plan)}, which is more than hoodie.pyhudi.commit.merge.max.bytes "
-                f"allows this process, and {error}: it is planned, and python -m pyhudi.connector.jobs {self.call} "
-                "carries it out"
+                f"allows this process, and {error}"
             )
+            self.left_plans[instant.requested_time] = why
+            self.skip(f"{why}: it is planned, and python -m pyhudi.connector.jobs {self.call} carries it out")
         except ConcurrentWriteError as error:
             self._last_refusal = error
             whose = f"the {self.name} {instant.requested_time} belongs to another process"

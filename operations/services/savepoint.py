@@ -17,6 +17,8 @@ from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
+from ...timeline.writers import decisions
+from ...timeline.writers.decisions import DecisionKind
 from ..meeting.concurrency import SAVEPOINT
 from ..result import ServiceResult
 from ..transaction.commit_path import abandon, complete
@@ -50,19 +52,21 @@ def savepoint(
             slices = _slices_to_keep(table, timeline, at)
             files = sum(len(file_slice.files) for file_slice in slices)
             return ServiceResult(storage.path, _ACTION, files=files, seconds=time.monotonic() - began, dry=True)
+        # Make this before the inflight file: it fails for texts that no file can hold.
+        empty = SavepointMetadata(
+            savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
+        )
         # An archiving process either sees the savepoint and stops before it, or has announced how far it will archive:
         # `_outcome` looks for the announcement.
         pending = Instant(at, _ACTION, State.INFLIGHT)
         is_new = start(table, pending)
-        empty = SavepointMetadata(
-            savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
-        )
         try:
             complete(table, pending, partial(_outcome, table, at, empty))
         except PyHudiError:
-            # Another process that made the file may complete the savepoint.
-            if is_new:
-                with suppress(StorageError):
+            # Another process that made the file may complete the savepoint. If the savepoint is decided, the next
+            # process that decides completes it, but only while the file exists.
+            with suppress(StorageError):
+                if is_new and not _is_decided(table, pending):
                     remove_pending(table, pending)
             raise
     # Another process may have deleted the savepoint since.
@@ -130,6 +134,17 @@ def _find_savepoint(timeline: Timeline, at: str, state: State = State.REQUESTED)
             if (instant.requested_time, instant.action) == (at, _ACTION) and instant.state >= state
         ),
         None,
+    )
+
+
+def _is_decided(table: Table, pending: Instant) -> bool:
+    """Return whether the table's newest decision is to complete a savepoint, whichever process made it."""
+    decision = decisions.newest(table.storage)
+    return (
+        decision is not None
+        and decision.kind == DecisionKind.MAKE
+        and decision.instant.state == State.COMPLETED
+        and decision.instant.identity == pending.identity
     )
 
 

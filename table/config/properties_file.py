@@ -275,7 +275,11 @@ def recover_config(storage: Storage) -> None:
     if change is None:
         return
     if not change.whole:
-        storage.write(PROPERTIES_PATH, storage.read(BACKUP_PATH, MOST_OF_PROPERTIES))
+        backup = read_properties(storage, BACKUP_PATH)
+        if backup is None:
+            # Another process has ended the change since.
+            return
+        storage.write(PROPERTIES_PATH, backup)
     storage.delete(BACKUP_PATH)
 
 

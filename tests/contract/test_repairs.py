@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyhudi.errors import (
@@ -258,6 +258,29 @@ def test_properties_come_from_their_backup_and_an_undo_returns_to_what_was(
     undone = files_below(place)
     assert {name: found for name, found in undone.items() if name in {PROPERTIES, BACKUP}} == before
     assert not [name for name in undone if name.startswith(FOLDER)]
+
+
+def test_a_repair_beside_another_that_ends_the_same_change_of_properties_keeps_no_copies(path: Path) -> None:
+    storage, backup = open_storage(str(path)), path / BACKUP
+    leave_backup(str(path), (path / PROPERTIES).read_bytes())
+
+    class Ended:
+        """A store in which another process ends the change once a repair has noted what it copies."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(storage, name)
+
+        def create(self, path: str, data: bytes) -> bool:
+            is_new = storage.create(path, data)
+            if path.startswith(FOLDER):
+                backup.unlink()
+            return is_new
+
+    repair = repair_table(cast("Storage", Ended()), MEANS)
+
+    assert (repair.moved, repair.steps, repair.instant) == ((), (), "")
+    assert not [name for name in files_below(path) if name.startswith(FOLDER)]
+    assert sick(path) == []
 
 
 def test_an_undo_leaves_properties_that_were_changed_since(path: Path) -> None:

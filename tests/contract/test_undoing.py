@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
@@ -28,7 +29,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.instant import abort_write
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.snapshot import open_snapshot
-from pyhudi.storage import open_storage
+from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
@@ -155,6 +156,27 @@ def test_a_savepoint_names_the_slices_of_its_moment(life: Life) -> None:
     delete_savepoint(storage, life.instants[1])
     assert names(life.path, "*savepoint*") == []
     assert_whole(life.path)
+
+
+def test_a_savepoint_that_was_decided_on_a_full_disk_is_completed_by_the_next_write(life: Life) -> None:
+    storage = open_storage(str(life.path))
+
+    class Full:
+        """A store without room for the completed file of a savepoint."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(storage, name)
+
+        def create(self, path: str, data: bytes, **options: Any) -> bool:
+            if path.endswith(".savepoint"):
+                raise StorageError(f"The store could not write {path}: No space left on device.", "Make room.")
+            return storage.create(path, data, **options)
+
+    with pytest.raises(StorageError, match="the next write to the table completes it"):
+        savepoint(cast("Storage", Full()), life.instants[1])
+    write(life.path, parted("b", 9, value=9))
+
+    assert len(names(life.path, f"{life.instants[1]}_*.savepoint")) == 1
 
 
 def test_columns_are_those_of_the_newest_write_that_is_left(tmp_path: Path) -> None:

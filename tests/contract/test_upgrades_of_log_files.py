@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from contract.test_upgrades_of_version_6 import history, rows_at, upgrade
 from pyhudi import arrow
-from pyhudi.errors import CorruptInstantError
+from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.operations.services.compaction.log_compactor import EXECUTOR
 from pyhudi.operations.services.compaction.plan import Plan, operations_of
 from pyhudi.operations.services.service import NoTasksError
@@ -24,8 +24,8 @@ from pyhudi.operations.transaction.left_overs import by_maker
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.config import update_config
-from pyhudi.table.config.property_keys import INITIAL_VERSION
+from pyhudi.table.config import load_config, update_config
+from pyhudi.table.config.property_keys import INITIAL_VERSION, METADATA_PARTITIONS, RECORD_INDEX_LOOKUP
 from pyhudi.table.files.file_group import FileSlice, data_file, log_file
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -121,6 +121,18 @@ def test_the_past_is_merged_by_the_new_merge_mode(copied: Callable[[str], Path])
     assert past.keys() - named(rows(path)).keys() == {"n3"}
 
 
+@pytest.mark.parametrize("name", ["mor_latest", "new_cow"])
+def test_a_record_index_goes_out_of_use_and_is_noted(copied: Callable[[str], Path], name: str) -> None:
+    """Whether or not log files are merged first; without the note a moved key would be inserted a second time."""
+    path = copied(name)
+    update_config(open_storage(str(path)), {METADATA_PARTITIONS: "files,record_index"})
+
+    assert upgrade(path).changed
+
+    properties = load_config(open_storage(str(path))).properties
+    assert (properties[METADATA_PARTITIONS], properties[RECORD_INDEX_LOOKUP]) == ("", "GLOBAL_SIMPLE")
+
+
 class Tasks:
     """An engine that runs tasks, or none."""
 
@@ -147,6 +159,25 @@ def test_changed_keys_are_counted_by_tasks_and_only_few_by_this_process(
 
     assert foretold.changed_keys == counted
     assert tasks.units == [one for one in slices(path) if one.logs and runs]
+
+
+@pytest.mark.parametrize("name", ["mor_latest", "mor_pending"])
+def test_log_files_that_only_tasks_may_merge_refuse_the_upgrade_where_none_run(
+    copied: Callable[[str], Path], name: str
+) -> None:
+    """The error says so, and no plan of the call stays on the table, which no other call could carry out."""
+    path = copied(name)
+    near = replace(means(open_storage(str(path))), most_bytes=0)
+    before = open_table(open_storage(str(path))).timeline().pending
+
+    with pytest.raises(UnsupportedTableError, match="it runs none") as raised:
+        upgrade(path, executor=Tasks(runs=False), without_tasks=near)
+
+    assert "pyhudi.connector.jobs upgrade" in raised.value.todo
+    assert {one.identity for one in open_table(open_storage(str(path))).timeline().pending} == {
+        one.identity for one in before
+    }
+    assert upgrade(path).changed
 
 
 def writes_in(path: Path) -> list[str]:

@@ -283,6 +283,63 @@ def test_a_table_is_readable_beside_copies_of_what_left_its_timeline(copied: Cal
     assert errors(table) == []
 
 
+def _deleted_savepoint(table: arrow.Table, die: Callable[[], None]) -> None:
+    kept = table.savepoint().instant
+    die()
+    table.delete_savepoint(kept)
+
+
+def _restored(table: arrow.Table, die: Callable[[], None]) -> None:
+    """A restore deletes the rollbacks that came after the write to which it goes back."""
+    to = table.upsert(table.read().slice(0, 1)).instant
+    table.rollback(table.upsert(table.read().slice(0, 1)).instant)
+    table.upsert(table.read().slice(0, 1))
+    die()
+    table.restore(to)
+
+
+def _rolled_back(table: arrow.Table, die: Callable[[], None]) -> None:
+    undone = table.upsert(table.read().slice(0, 1)).instant
+    die()
+    table.rollback(undone)
+
+
+def _archived_rollback(table: arrow.Table, die: Callable[[], None]) -> None:
+    _rolled_back(table, die)
+    for _ in range(4):
+        table.upsert(table.read().slice(0, 1))
+    table.clean(retain=1)
+    table.archive(keep=2)
+    left = open_table(open_storage(table.path)).timeline().instants
+    assert not [instant for instant in left if instant.action == "rollback"]
+
+
+@pytest.mark.parametrize("change", [_deleted_savepoint, _restored, _rolled_back, _archived_rollback])
+def test_a_table_stays_usable_after_what_it_undid_beside_the_copies_of_an_upgrade_that_died(
+    copied: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[arrow.Table, Callable[[], None]], None],
+) -> None:
+    """Copies of what left the timeline stay in the next layout, until the next upgrade deletes them."""
+    path = copied("cow_past")
+
+    def die() -> None:
+        def killed(*_: object) -> None:
+            raise Killed("upgrade")
+
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch_seam(patch, "decide on properties", killed)
+            upgrade(path)
+
+    change(arrow.Table(path), die)
+    rows, instants = shown(read_without_spark(path)), [instant.identity for instant in history(path)]
+    upgrade(path)
+
+    assert shown(read_without_spark(path)) == rows
+    assert [instant.identity for instant in history(path)] == instants
+    assert errors(path) == []
+
+
 def undone_by(path: Path) -> list[str]:
     timeline = open_table(open_storage(str(path))).timeline()
     found = [instant for instant in timeline.completed if instant.action == "restore"]

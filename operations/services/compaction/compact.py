@@ -149,16 +149,15 @@ def compact(
 
 def carry_out_pending(
     table: Table, settings: CompactionSettings | LogCompactionSettings, means: Means
-) -> ServiceResult:
-    """Carry out the pending compactions, or log compactions, and plan none; `skipped` of the result says which wait.
+) -> Mapping[str, str]:
+    """Carry out the pending compactions, or log compactions, and plan none; return `PlannedService.left_plans`.
 
     Raises `ConcurrentWriteError` if other processes are carrying them out.
     """
-    began = time.monotonic()
     service = _SERVICES[type(settings)](table, settings, means)
     # No plan is due, so the call makes none of its own.
     service.run(lambda timeline: False)
-    return service.result(time.monotonic() - began)
+    return service.left_plans
 
 
 def _dry_result(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:

@@ -219,9 +219,8 @@ class _Repair:
         Return what was done. Each step sees the table as the steps before it left the table.
         """
         table, storage, means = self.table, self.table.storage, self.means
-        properties = _files_of_broken_change(storage)
-        if properties:
-            exclusive(table, lambda _: self._recover_properties(properties))
+        if storage.exists(BACKUP_PATH):
+            exclusive(table, lambda _: self._recover_properties())
         rollback_result = roll_back_dead_writes(storage, means.patience)
         self.steps += _steps_of_rollbacks(self.dead)
         numbers = find_undone(table)
@@ -247,11 +246,22 @@ class _Repair:
             ),
         )
 
-    def _recover_properties(self, properties: Mapping[str, str]) -> None:
+    def _recover_properties(self) -> None:
         """Keep copies of both files of a broken change of the properties, then end that change."""
-        storage, removed = self.table.storage, self._reserve(properties)
-        for path in properties:
-            copy_and_check(storage, path, removed.place_of(path), removed.folder)
+        storage = self.table.storage
+        # Another process may have ended the change before this one had the lock.
+        properties = _files_of_broken_change(storage)
+        if not properties:
+            return
+        removed = self._reserve(properties)
+        try:
+            for path in properties:
+                copy_and_check(storage, path, removed.place_of(path), removed.folder)
+        except FileNotFoundError:
+            # Another process, such as one without the lock, ends the change at this moment.
+            removed.forget()
+            self.removed = None
+            return
         recover_config(storage)
         self.moved += properties
         self.steps += _steps_of_properties(properties)

@@ -62,7 +62,9 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     if step is None:
         return VersionResult(table.path, name, to, to, dry=dry_run, seconds=time.monotonic() - began)
     step.refuse(table)
-    refuse_unsupported_partitions(table.config, table.path)
+    if not step.copies:
+        # Of a table of version 6 each change takes the metadata table out of use, and notes what its record index says.
+        refuse_unsupported_partitions(table.config, table.path)
     call = _VersionCall(table, step, means)
     result = call.dry_result() if dry_run else call.run()
     return replace(result, seconds=time.monotonic() - began)
@@ -140,7 +142,7 @@ class _VersionCall:
         """Merge the log files of the whole table if the step needs that, and return what was done."""
         sentences = self._compaction_in_words(self.table.timeline())
         if sentences:
-            compact_whole(self.table, self.means)
+            compact_whole(self.table, self.means, self.step.name)
         return sentences
 
     def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:

@@ -6,8 +6,9 @@ version 6. Other writes and services open tables by `open_for_service`, which re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ....errors import UnsupportedTableError
 from ....table.files.file_group import FileSlice
 from ....table.files.lost import open_view
 from ....table.table import Table
@@ -18,6 +19,7 @@ from ....timeline.timeline import Timeline
 from ...service_settings import CompactionSettings
 from ..compaction.compactor import Compaction
 from ..compaction.plan import Plan
+from ..execution import take_back
 from ..means import Means
 
 INDEXING = "indexing"
@@ -54,9 +56,28 @@ class WholeCompaction(Compaction):
         )
 
 
-def compact_whole(table: Table, means: Means) -> None:
-    """Merge the log files of every file slice. Raises `BegunMeanwhileError` if an instant has to be finished first."""
-    WholeCompaction(table, CompactionSettings(), means).run()
+def compact_whole(table: Table, means: Means, name: str) -> None:
+    """Merge the log files of every file slice for the call ``name``.
+
+    Raises `BegunMeanwhileError` if an instant has to be finished first, and `UnsupportedTableError` as
+    `refuse_left_plans`.
+    """
+    service = WholeCompaction(table, CompactionSettings(), means)
+    own_plan = service.schedule()
+    service.run(lambda _: False)
+    if own_plan is not None and own_plan[0].requested_time in service.left_plans:
+        # No other process could carry it out, as services refuse the table.
+        take_back(table, own_plan[0])
+    refuse_left_plans(table, name, service.left_plans)
+
+
+def refuse_left_plans(table: Table, name: str, left_plans: Mapping[str, str]) -> None:
+    """Raise `UnsupportedTableError` if the call ``name`` left plans that are too large for a process without tasks."""
+    if left_plans:
+        raise UnsupportedTableError(
+            f"The {name} of the table {table.path} has to merge log files first: {'; '.join(left_plans.values())}.",
+            f"Run python -m pyhudi.connector.jobs {name}, which needs no Spark.",
+        )
 
 
 def slices_with_logs(timeline: Timeline) -> Sequence[FileSlice]:

@@ -124,8 +124,9 @@ class TimelineCopy:
     def _delete_stale(self) -> None:
         """Delete copies of instants that have left the timeline since.
 
-        The copy of an unknown completed instant stays, unless the instant was archived or undone: it may have completed
-        since this call listed the timeline, and another call copied it.
+        The copy of an unknown completed write stays, unless the write was archived or undone: it may have completed
+        since this call listed the timeline, and another call copied it. Nothing tells of other instants that they left,
+        such as a savepoint that was deleted. So the copy of one goes if the timeline does not have it after all.
         """
         stale = {path: instant for path, instant in self._copies().items() if path not in self._targets}
         if not stale:
@@ -135,8 +136,13 @@ class TimelineCopy:
         left_identities = (
             files.archived_or_undone(files.layout.format(instant) for instant in self._instants) | listed_identities
         )
+        present = {each.identity for each in map(files.layout.parse, storage.look(files.folder).names) if each}
         paths = [
-            path for path, each in stale.items() if each.state != State.COMPLETED or each.identity in left_identities
+            path
+            for path, each in stale.items()
+            if each.state != State.COMPLETED
+            or each.identity in left_identities
+            or (not each.is_write and each.identity not in present)
         ]
         deleted = {path: storage.read(path) for path in paths if storage.exists(path)}
         storage.delete(*deleted)

@@ -24,7 +24,7 @@ from ..dead_writes import undo_dead_writes
 from ..execution import take_back
 from ..means import Means
 from ..preconditions import dead_writes, refuse_restoring
-from .compact_whole import INDEXING, clustering_of_logs
+from .compact_whole import INDEXING, clustering_of_logs, refuse_left_plans
 from .steps import VersionStep
 
 _SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
@@ -103,7 +103,7 @@ class UnfinishedInstants:
         for action in sorted(
             {unfinished.instant.action for unfinished in to_finish if unfinished.way is WayToFinish.CARRY_OUT}
         ):
-            carry_out_pending(table, _SETTINGS[action], self.means)
+            refuse_left_plans(table, self.step.name, carry_out_pending(table, _SETTINGS[action], self.means))
         timeline = table.timeline()
         identities = {unfinished.instant.identity for unfinished in to_finish}
         for unfinished in self.find(timeline) if to_finish else ():

@@ -28,9 +28,11 @@ from support.places import files_below
 from support.seams import patch_seam
 
 NUL = "a\0b"
+# How Python reads a word of a command line that is no UTF-8.
+NO_UTF8 = "caf\udce9"
 NUMBERS = [True, np.bool_(True), "4", "true", 4.0, np.float64(4.0), -1, np.int64(-1), 1 << 70, NUL, "../x", b"4", [4]]
 FLAGS = ["true", "", 1, 0, np.int64(1), 1.0, -1, 1 << 70, NUL, "../x"]
-TEXTS = [True, np.bool_(True), 4, np.int64(4), 4.0, np.float64(4.0), -1, 1 << 70, NUL, b"a"]
+TEXTS = [True, np.bool_(True), 4, np.int64(4), 4.0, np.float64(4.0), -1, 1 << 70, NUL, NO_UTF8, b"a"]
 LISTS = [*TEXTS, [True], [np.int64(4)], ["a", NUL], [["a"]], {"a": "b"}]
 # What each kind of parameter refuses, by its annotation.
 BAD: Mapping[str, list[Any]] = {
@@ -181,7 +183,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-WORDS = ["True", "4.0", "x", "-1", "1" + "0" * 21, NUL, "../x", "", " 4", "4_0"]
+WORDS = ["True", "4.0", "x", "-1", "1" + "0" * 21, NUL, NO_UTF8, "../x", "", " 4", "4_0"]
 
 
 def command_lines(table: Path) -> Iterator[tuple[Callable[[list[str]], int], list[str]]]:
@@ -195,8 +197,9 @@ def command_lines(table: Path) -> Iterator[tuple[Callable[[list[str]], int], lis
             positional = [one for one in parser._actions if not one.option_strings and one.dest != "path"]
             good = [word for one in needed for word in (one.option_strings[-1], "4")] + ["4"] * len(positional)
             for argument in options:
-                # A write reads its rows by Spark first, as the creation of a table does; both check for NUL before.
-                words = [NUL] if name in OPERATIONS or name == CREATE or argument.type is None else WORDS
+                # A write reads its rows by Spark first, as the creation of a table does; both check texts before.
+                strange = [NUL] if argument.dest in {"source", "output"} else [NUL, NO_UTF8]
+                words = strange if name in OPERATIONS or name == CREATE or argument.type is None else WORDS
                 if argument.metavar == "SECONDS":
                     words = ["True", "x", "-1", NUL, "nan", "inf"]
                 if argument.dest in INSIDE:

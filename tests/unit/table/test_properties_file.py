@@ -6,12 +6,21 @@ import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pyhudi.errors import TableConfigError
-from pyhudi.storage import open_storage
+from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, create_config, load_config, update_config
+from pyhudi.table.config import (
+    BACKUP_PATH,
+    PROPERTIES_PATH,
+    TableConfig,
+    create_config,
+    load_config,
+    recover_config,
+    update_config,
+)
 from pyhudi.table.config.table_settings import TableSettings
 from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
@@ -155,3 +164,23 @@ def test_readers_beside_a_writer_that_changes_it_all_the_time(tmp_path: Path) ->
         writer.join()
 
     assert [one for one in loaded_properties if not one.keys() >= OLD.properties.keys()] == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_change_that_another_process_ends_meanwhile_needs_no_recovery(storage: MemoryStorage) -> None:
+    put(storage, (None, OLD.encode()))
+
+    class Ended:
+        """A store in which another process ends the change once its backup was read."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(storage, name)
+
+        def read(self, path: str, *bounds: int) -> bytes:
+            data = storage.read(path, *bounds)
+            put(storage, (NEW.encode(), None))
+            return data
+
+    recover_config(cast("Storage", Ended()))
+
+    assert load_config(storage).properties == NEW.properties
