@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidOptionError, OptionConflictError
@@ -85,7 +84,7 @@ class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
             find_target(request, self._storage, creates=False)
         replaces = {OPTIONS["operation"].key: "insert_overwrite_table"} if output_mode == "complete" else {}
         texts = {**resolved.texts, **replaces, DEFAULTS_ENABLED: "false"}
-        task = MicroBatches(self._path, texts, os.fspath(checkpoint), replaces_table=output_mode == "complete")
+        task = MicroBatches(self._path, texts, str(checkpoint), replaces_table=output_mode == "complete")
         writer = df.writeStream.foreachBatch(task).outputMode(output_mode).option("checkpointLocation", checkpoint)
         triggers = {"processingTime": processingTime, "availableNow": availableNow, "once": once}
         trigger: dict[str, Any] = {name: value for name, value in triggers.items() if value}

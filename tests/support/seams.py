@@ -490,6 +490,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "timeline with archived writes": "reader.moments:reach_back",
     "plan a window of commits": "reader.moments:plan_window",
     "rows of a window of commits": "reader.window:CommitTimes.mask",
+    "rows that streams lost since their last commits": "connector.stream.sink:_LOST",
     "tasks that the driver plans itself": "connector.table.snapshot_frames:takes_tasks",
     "most source rows of a merge whose changes are few": "connector.merge.near_rows:_FEW_KEYS",
     "most keys of a merge by the key": "connector.merge.near_rows:MOST_KEYS",

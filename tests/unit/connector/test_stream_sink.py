@@ -132,7 +132,7 @@ def test_a_batch_that_is_complete_is_not_lost_where_its_answer_was(
     def fail(*_: object) -> None:
         raise StorageError("The store is away.", "Wait.")
 
-    monkeypatch.setitem(sink._LOST, (str(tmp_path / "t"), "q"), 2)
+    patch_seam(monkeypatch, "rows that streams lost since their last commits", {(str(tmp_path / "t"), "q"): 2})
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "pyhudi"):
         patch_seam(patch, "result of a completed commit", fail)
         committing(tmp_path, **IGNORES).commit([task_message], 0)
