@@ -138,7 +138,7 @@ class SliceKeys:
         blocks = self._keys_of_blocks() if self.gathered is None else map(self.gathered.of_log, self._keys_of_blocks())
         positions_of_blocks = [_positions_of(keys, wanted)[0] for keys in blocks]
         positions = np.unique(np.concatenate(positions_of_blocks)) if positions_of_blocks else np.zeros(0, np.int64)
-        return Hits(positions, sum(log.size for log in logs), bool(positions_of_blocks))
+        return Hits(positions, bytes=sum(log.size for log in logs), was_read=bool(positions_of_blocks))
 
     def _keys_of_blocks(self) -> Iterator[Iterator[pa.StringArray]]:
         """Yield the record keys of each data block that counts."""

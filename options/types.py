@@ -315,7 +315,8 @@ def option(
 def family(field: SettingsField, *, secret: bool = False) -> Any:
     """Describe a field of the options that takes all keys of a family, such as those with one prefix.
 
-    ``field`` is the field of a settings value that it sets; ``secret`` keeps the values out of its text.
+    The parser of options knows by the field's name which keys these are. ``field`` is the field of a settings value
+    that it sets; ``secret`` keeps the values out of its text.
     """
     return Field(default_factory=dict, repr=not secret, json_schema_extra=cast(Any, {"sets": field}))
 

@@ -183,6 +183,7 @@ class RowSorter:
         if not self._runs.count:
             if self._waiting:
                 rows = self._take_waiting()
+                # These are all rows, so that no sample of others tells their positions on the curve.
                 rows = rows if self._order.is_linear else self._with_words(rows, None)
                 yield rows.take(_sorted_positions(rows, self._ordered_by))
             return
@@ -190,6 +191,7 @@ class RowSorter:
             if self._waiting:
                 self._flush()
             if not self._order.is_linear:
+                # A run got no words before: positions on a curve go by a sample of all rows.
                 self._sort_runs()
             yield from _merged_runs(self._runs.blocks(), self._ordered_by)
         finally:

@@ -144,7 +144,10 @@ def _with_commands(needs: Sequence[Need], commands: Sequence[str]) -> str:
 
 
 def _offers_section(figures: ReportFigures, commands: Sequence[str]) -> str:
-    """Return the HTML section of what may be done for the table though nothing needs it; empty without any offer."""
+    """Return the HTML section of what may be done for the table though nothing needs it; empty without any offer.
+
+    ``commands`` has the command for each of the offers.
+    """
     if not figures.offers:
         return ""
     listed = _with_commands(figures.offers, commands)

@@ -191,12 +191,13 @@ ANY_PROCESS = Ownership(files_of_process, give_up)
 
 
 def _finish_rollbacks(table: Table, instant: Instant) -> None:
-    """Carry out the pending rollbacks of an instant; if there are none, delete its inflight file without a plan."""
+    """Carry out the pending rollbacks of an instant; if there are none, delete an inflight file whose plan is gone."""
     timeline = table.timeline()
     rollbacks = pending_rollbacks(timeline).get(instant.requested_time, ())
     for rollback in rollbacks:
         carry_out_rollback(table, timeline, rollback.requested_time)
     if not rollbacks:
+        # Looking for the state deletes an inflight file whose plan is gone.
         _pending_state(table, timeline, instant)
 
 

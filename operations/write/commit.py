@@ -213,7 +213,8 @@ def _merge_and_complete(
 ) -> Committed:
     """Merge the rows of the tasks with the table at a timeline, complete the instant, and return the completed write.
 
-    The merged rows are part of the table only if the decision succeeds; an empty write has no decision.
+    The merged rows are part of the table only if the decision to complete the instant succeeds. An empty write has no
+    such decision, and `commit_write` takes its instant back.
 
     Args:
         plan: The write under the instant of this attempt, which is sealed.

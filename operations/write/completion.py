@@ -167,7 +167,7 @@ def _changes(
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
-    """Return what the write is about to change, to compare with what other instants changed.
+    """Return what the write is about to change, and the rows that decided about it, to compare with other instants.
 
     Args:
         plan: The write under its instant.
@@ -178,13 +178,14 @@ def _changes(
     """
     replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = replaced_groups.union(file.group for file in written)
-    slices_by_rewritten = {file.group: file.previous for file in written if not file.is_log and file.previous}
-    merged_slices = [file.previous for file in written if file.previous is not None]
+    merged_files = [(file, file.previous) for file in written if file.previous is not None]
+    # The slices whose log files the new base files take in; log files take in none.
+    slices_by_rewritten = {file.group: previous for file, previous in merged_files if not file.is_log}
     return WriteChanges(
         file_groups=frozenset(groups),
         replaced=frozenset(replaced_groups),
         rewritten=frozenset(slices_by_rewritten),
-        bases=[file for file_slice in merged_slices for file in file_slice.data_files],
+        bases=[base_or_log for _, previous in merged_files for base_or_log in previous.data_files],
         rival_key=index_for(plan.config).rival_key,
         covers=replacement.covers,
         columns=plan.schema,

@@ -238,7 +238,7 @@ class _CommitMerge:
                 _await(futures, observer)
                 return tuple(file for future in futures for file in future.result())
             except BaseException:
-                # A further interrupt ends the wait for the threads.
+                # An interrupt may end the pool's wait for its threads, which then must publish nothing.
                 fence.close()
                 raise
             finally:
