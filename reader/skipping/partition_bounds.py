@@ -169,7 +169,7 @@ def _spans_of_files(records: pa.StructArray, column: pa.Field, partitions: pa.Ar
     chosen = pc.and_(pc.starts_with(keys, hash_of_column(column.name)), places.is_valid())
     bounds = pc.struct_field(records, ["ColumnStatsMetadata"]).filter(chosen)
     stated = column_spans(bounds, column.type)
-    least, greatest = comparable_bounds(stated.least), comparable_bounds(stated.greatest)
+    least, greatest = comparable_bounds(stated)
     # The bounds of a file that has values, but no bound, make that bound of the partition unknown: "below" and "above".
     values = pa.array(stated.values)
     rows = {

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ...storage.base import split
 from ...table.files.file_group import DataFile
+from ...table.files.old_days import widened_days
 from ...table.metadata import releases
 from ...table.metadata.column_spans import ColumnSpans, column_spans
 from ...table.metadata.metadata_table import MetadataPartition
@@ -99,8 +100,7 @@ def _spans_of_files(
 
 def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
     """Return the spans at some positions in ``stated``, in the form of `comparable`; None for a null position."""
-    bounds = (comparable_bounds(bound).take(places) for bound in (stated.least, stated.greatest))
-    least, greatest = (bound.to_pylist() for bound in bounds)  # O(files)
+    least, greatest = (bound.take(places).to_pylist() for bound in comparable_bounds(stated))  # O(files)
     # A null position becomes -1, for which both flags get one more element at their end.
     at = np.asarray(places.fill_null(-1))
     nulls, values = (np.append(flags, True)[at].tolist() for flags in (stated.nulls, stated.values))
@@ -123,9 +123,12 @@ def joined(spans: Sequence[Span], *, or_null: bool) -> Span:
     )
 
 
-def comparable_bounds(bounds: pa.Array) -> Any:
-    """Return bounds in the form of `comparable`."""
-    kind = bounds.type
-    if pa.types.is_date32(kind):
-        return bounds.cast(pa.int32())
-    return bounds.cast(pa.int64()) if pa.types.is_timestamp(kind) else bounds
+def comparable_bounds(stated: ColumnSpans) -> tuple[Any, Any]:
+    """Return least and greatest bounds in the form of `comparable`, those of old days by days that they may be off."""
+    least, greatest = stated.least, stated.greatest
+    if pa.types.is_date32(least.type):
+        # Apache Hudi notes the days of a file in the old calendar as the file has them.
+        return widened_days(least.cast(pa.int32()), greatest.cast(pa.int32()))
+    if pa.types.is_timestamp(least.type):
+        return least.cast(pa.int64()), greatest.cast(pa.int64())
+    return least, greatest

@@ -52,6 +52,16 @@ def is_old(kind: pa.DataType, value: int) -> bool:
     return _is_moment(kind) and value < _FIRST_SECOND * _IN_A_SECOND[kind.unit]
 
 
+def widened_days(least: pa.Array, greatest: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return bounds between which days lie also if their numbers, days since 1970, are of the old calendar."""
+
+    def moved(days: pa.Array, by: int) -> pa.Array:
+        return pc.if_else(pc.less(days, _FIRST_DAY), pc.add(days, pa.scalar(by, pa.int32())), days)
+
+    # From the year 1 to 1582, a day has a number up to two greater, or up to ten less, than in the old calendar.
+    return moved(least, -10), moved(greatest, 2)
+
+
 def with_days_of_now(batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
     """Return a batch in which the days of some columns have the numbers that they have in the calendar of now.
 

@@ -16,6 +16,7 @@ from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.skipping.search import Search
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.files.old_days import widened_days
 from pyhudi.table.metadata.read_bounds import bounds_of_base_file
 
 PATH = "p/f_0-1-2_20260101000000000.parquet"
@@ -77,6 +78,20 @@ def test_days_of_the_old_calendar_keep_their_names(footer: dict[str, str]) -> No
 
     expected = stored if footer["org.apache.spark.version"] == "4.0.0" else shaped(of_now)
     assert pa.Table.from_batches([batch]).cast(stored.schema) == expected
+
+
+def test_widened_bounds_hold_a_day_by_its_number_in_either_calendar() -> None:
+    days = [day + near for day in SWITCHES for near in (-1, 0, 300)][1:]
+    of_now = [day + ADDED[bisect_right(SWITCHES, day) - 1] for day in days]
+    least, greatest = widened_days(*[pa.array([*days, None], pa.int32())] * 2)
+
+    assert all(
+        low <= min(pair) and max(pair) <= high
+        for low, high, pair in zip(
+            least.to_pylist()[:-1], greatest.to_pylist()[:-1], zip(days, of_now, strict=True), strict=True
+        )
+    )
+    assert (least[-1].as_py(), greatest[-1].as_py(), least[-2].as_py()) == (None, None, days[-1])
 
 
 def test_the_first_days_of_the_calendars_have_the_same_names() -> None:
