@@ -177,7 +177,7 @@ def after_resets(spec: Judged, rows: pa.RecordBatch, merged: pa.RecordBatch) -> 
     unordered = spec.unordered(rows, spec.deleted(rows))
     if unordered is None or not unordered.any():
         return merged
-    return concat([rows.filter(pa.array(unordered)), merged])
+    return concat([rows.filter(pa.array(unordered)), spec.decided(merged)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,10 @@ class Judged(Protocol):
         """Return which rows are deletes that change nothing after a delete without an ordering value; None: none."""
         ...
 
+    def decided(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return merged rows among which no delete yields any more: it has won, and counts behind any other delete."""
+        ...
+
 
 class DeleteOrder(Enum):
     """Which ordering values the deletes among the rows of a write have."""
@@ -135,3 +139,6 @@ class RowSpec:
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
         """Return None: no row of a write yields to a delete without an ordering value."""
         return None
+
+    def decided(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows

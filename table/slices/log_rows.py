@@ -70,6 +70,13 @@ class LogSpec:
         in_delete_block = kinds(rows) == DELETE
         return in_delete_block if self.ordering_fields and in_delete_block.any() else None
 
+    def decided(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return merged entries whose deletes, those of delete blocks too, count as those of rows do."""
+        kind = kinds(rows)
+        standing = pa.array(np.where(kind == DELETE, DELETED_ROW, kind).astype(np.int8))
+        columns = [standing if name == KIND else rows.column(name) for name in rows.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
 
 @dataclass(slots=True)
 class LogRows:

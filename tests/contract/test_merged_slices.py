@@ -291,3 +291,15 @@ def test_a_table_that_is_ordered_by_no_column_is_refused(tmp_path: Path) -> None
 
     with pytest.raises(UnsupportedTableError, match=r"orders rows by 'meta\.ts'"):
         stored_slice.merged(config("meta.ts"), open_storage(str(tmp_path)))
+
+
+def test_a_delete_that_wins_before_partial_updates_stays_one_behind_a_delete_without_order(tmp_path: Path) -> None:
+    """A row came between the two, so the second is not one that the first leaves without effect."""
+    columns = pa.schema([field.with_nullable(True) for field in schema(pa.int32())])
+    row = {"id": "k0", "ts": 0, "seq": 0, "text": "a", "op": None, "_hoodie_is_deleted": None}
+    stored_slice = Slice(open_storage(f"memory://{uuid.uuid4()}"), columns)
+    stored_slice.add_log(Rows([{**row, "_hoodie_is_deleted": True}, row]), Gone([("k0", 1)]), ordering=["ts"])
+    stored_slice.add_log(Rows([row], ("ts",)), ordering=["ts"])
+
+    merged = stored_slice.merged(config("ts", **MODES["nulls"]), open_storage(str(tmp_path)), memory=1 << 30)
+    assert sum(batch.num_rows for batch in merged.batches(columns)) == 0
