@@ -274,19 +274,23 @@ def _near_its_start(array: pa.Array) -> pa.Array:
     2 GiB they fail, or return offsets that have wrapped around.
     """
     types = pa.types
-    valid = bitmap(array.is_valid() if array.null_count else None)
     if types.is_fixed_size_binary(array.type) and array.offset:
         width = array.type.byte_width
         values = array.buffers()[1].slice(array.offset * width, len(array) * width)
-        return pa.Array.from_buffers(array.type, len(array), [valid, values])
+        return pa.Array.from_buffers(array.type, len(array), [_bitmap(array), values])
     if len(array) and (types.is_large_string(array.type) or types.is_large_binary(array.type)):
         _, offsets_buffer, values = array.buffers()
         offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
         if offsets[-1] > _MOST_OF_OFFSETS:
             values = values.slice(offsets[0], offsets[-1] - offsets[0])
-            buffers = [valid, pa.py_buffer(offsets - offsets[0]), values]
+            buffers = [_bitmap(array), pa.py_buffer(offsets - offsets[0]), values]
             return pa.Array.from_buffers(array.type, len(array), buffers)
     return array
+
+
+def _bitmap(array: pa.Array) -> Any:
+    """Return the validity of an array from its first value on, as Arrow's buffers have it."""
+    return bitmap(array.is_valid() if array.null_count else None)
 
 
 def _whole_days(array: pa.Array) -> pa.Array:

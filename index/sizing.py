@@ -47,7 +47,7 @@ def _bytes_of_a_partition(total_bytes: int, growth: float, partitions: int) -> f
         grown_bytes = math.inf
     if grown_bytes == math.inf:
         raise InvalidOptionError(
-            f"The sizes total_bytes={str(total_bytes)[:20]} and growth={growth} make a table that no store holds.",
+            f"The total_bytes and growth={growth} of a call for suggest_buckets make a table that no store holds.",
             "Give the size of the table in bytes, and how many times as large it will be.",
         )
     return grown_bytes

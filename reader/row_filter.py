@@ -86,8 +86,8 @@ class EveryFilter:
         return reduce(pc.and_, (each.holds(rows) for each in self.filters))
 
 
-# How Arrow shows a column that an expression names by its position, and texts.
-_POSITION = re.compile(r"FieldPath\(")
+# How Arrow shows a column that an expression names by its position, unlike a field of a struct, and texts.
+_POSITION = re.compile(r"(?<!field_ref=FieldRef\.)FieldPath\(")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 

@@ -139,11 +139,11 @@ class RemoteStorage:
     def _connected(self) -> Any:
         """Return fsspec's file system for the path, or raise what the user can do about it."""
         try:
-            options = {name: _value(name, text) for name, text in self.options}
-            if "://" not in self.path:
-                return fsspec.filesystem(self.scheme, **options)
             # Host, port and user are those in the path, unless an option says otherwise.
-            return fsspec.core.url_to_fs(self.path, **options)[0]
+            store = fsspec.get_filesystem_class(self.scheme)
+            named_in_path = store._get_kwargs_from_urls(self.path) if "://" in self.path else {}
+            options = {name: _value(name, text) for name, text in self.options}
+            return fsspec.filesystem(self.scheme, **{**named_in_path, **options})
         except ImportError as error:
             raise StorageError(
                 f"pyhudi cannot reach the table {self.path}: {error}.",

@@ -176,7 +176,7 @@ class LogHandle:
         if not len(new):
             return live
         if self._hiding is None:
-            # Read once, as the rows of a file group come in many batches.
+            # The blocks are looked up once, as the rows of a file group come in many batches.
             self._hiding = slices.merged(self._file_slice).deletes
         outdone = new[self._hiding.outdone(live.take(pa.array(new)))]
         if not len(outdone):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -73,6 +74,9 @@ def _carried_value(value: Any) -> Any:
     """Return a value in a form in which it reaches Spark's own process; ValueError for a decimal that is no number."""
     if isinstance(value, list):
         return [_carried_value(element) for element in value]
+    if isinstance(value, date) and not isinstance(value, datetime):
+        # As a date of Java, a day of the first years is refused, and one of October 1582 becomes another.
+        return sf.lit(value.isoformat()).cast("date")
     if isinstance(value, Decimal) and not value.is_finite():
         raise ValueError(f"{value} is no number")
     # An int reaches Spark in up to 64 bits.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -93,7 +93,7 @@ def _columns_of(spark: SparkSession, schema: Columns, path: str) -> tuple[Struct
     if isinstance(schema, str):
         try:
             return spark.createDataFrame([], schema).schema, None
-        except PySparkException as error:
+        except AnalysisException as error:
             message = str(error).strip().splitlines()[0]
             raise InvalidOptionError(
                 f"The text {schema!r}, given as the columns of the table {path}, is no DDL. Spark says: {message}",

@@ -232,8 +232,6 @@ def _query_id_in(df: DataFrame, checkpoint: str) -> str:
     """Return the id of the query from its checkpoint folder, which Spark reads in any store."""
     import json  # noqa: PLC0415
 
-    # Spark would look for a pattern where the name of the folder has brackets or stars.
-    reader = df.sparkSession.read.option("__globPaths__", "false")
     with own_errors():
-        lines = reader.text(f"{checkpoint.rstrip('/')}/metadata").collect()
+        lines = df.sparkSession.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
     return str(json.loads("".join(row[0] for row in lines))["id"])

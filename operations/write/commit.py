@@ -241,7 +241,7 @@ def _merge_and_complete(
         )
         # The write has no rows in the partitions of these file groups, so these do not count as touched.
         written += merged.gone
-        replacement = Replacement(plan, touched_partitions)
+        replacement = Replacement(plan, touched_partitions, has_rows=any(result.rows for result in results))
         replaced = _replaced_groups(plan, replacement)
     # The seconds of phases grow until the body is built.
     seconds = ChainMap(attempt.seconds, phases.seconds, sum_seconds(result.seconds for result in results))

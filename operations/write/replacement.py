@@ -20,10 +20,17 @@ logger = logging.getLogger("pyhudi")
 
 
 class Replacement:
-    """The file groups that one write replaces; none if it merges or adds. ``touched`` are its rows' partitions."""
+    """The file groups that one write replaces; none if it merges or adds.
 
-    def __init__(self, plan: WritePlan, touched: Iterable[str]) -> None:
+    ``touched`` are its rows' partitions. ``has_rows`` says whether it got any: a stream's batch without rows replaces the
+    table in the output mode complete alone.
+    """
+
+    def __init__(self, plan: WritePlan, touched: Iterable[str], *, has_rows: bool) -> None:
         self._plan = plan
+        settings = plan.settings
+        is_part = settings.is_batch and plan.takes_rows and not settings.stream.replaces_table
+        self._replaces = plan.operation in REPLACING and (has_rows or not is_part)
         self._touched = frozenset(touched)
         self.warnings: tuple[str, ...] = ()
         partition_names = plan.settings.replacement.partitions_to_delete or ()
@@ -32,7 +39,7 @@ class Replacement:
 
     def covers(self, partition_path: str) -> bool:
         """Return whether the write replaces a whole partition, with file groups that other writers add meanwhile."""
-        if self._plan.operation not in REPLACING:
+        if not self._replaces:
             return False
         if self._plan.operation == OVERWRITE_TABLE:
             return True

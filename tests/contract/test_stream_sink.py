@@ -335,6 +335,8 @@ def test_batches_without_rows_empty_no_table_in_another_mode_than_complete(tmp_p
     stream.run(0, rows(1, value=1))
 
     assert stream.run(1, SCHEMA.empty_table()).instant == ""
+    leaves = replace(stream, settings=write_settings(STREAMED, allow_empty_commit=True))
+    assert leaves.run(2, SCHEMA.empty_table()).instant != ""
     assert values(tmp_path) == [("k1", 1)]
 
 

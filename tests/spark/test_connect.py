@@ -203,7 +203,7 @@ spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
 folder, schema = Path(sys.argv[1]).with_name("stream"), "id string, ts long, n long"
 table = HudiTable.create(spark, folder / "t", schema, record_key="id", order_by="ts", buckets=2, table_type="mor")
 (folder / "in").mkdir()
-checkpoint = folder / "checkpoint[1]"
+checkpoint = folder / "checkpoint"
 
 
 def add(name, *rows):

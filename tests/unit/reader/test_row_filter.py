@@ -16,6 +16,7 @@ ROWS = pa.RecordBatch.from_pydict({"n": [1, 2, None], "m": [2.0, 2.0, 2.0], "inn
     [
         (pc.field("n") >= pc.field("m"), [2], {"n", "m"}),
         (pc.field("inner", "a") == 5, [2], {"inner"}),
+        (pc.struct_field(pc.field("inner"), [0]) == 5, [2], {"inner"}),
         (~(pc.field("n") == 1), [2], {"n"}),
         (pc.field("n").is_null(), [None], {"n"}),
         (pc.scalar(True), [1, 2, None], set()),

@@ -50,7 +50,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
         raise ImportError("Please install gcsfs")
 
-    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
 
     with pytest.raises(StorageError, match="Please install gcsfs"):
         open_storage("gs://bucket/t")
@@ -71,8 +71,7 @@ def test_a_store_that_its_client_cannot_reach_says_in_short_what_to_do_instead(
     def unreached(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(fsspec, "filesystem", unreached)
-    monkeypatch.setattr(fsspec.core, "url_to_fs", unreached)
+    monkeypatch.setattr(fsspec, "get_filesystem_class", unreached)
     with pytest.raises((InvalidOptionError, StorageError), match=instead) as raised:
         open_storage(path)
 
@@ -103,6 +102,7 @@ def test_a_host_in_the_path_is_the_host_that_is_asked() -> None:
 
     assert open_storage("hosted://near:8020/t").read("a") == b"near 8020"
     assert open_storage("hosted://far/t", {"port": "9000"}).read("a") == b"far 9000"
+    assert open_storage("hosted://far:8020/t", {"host": "near"}).read("a") == b"near 8020"
 
 
 def test_a_store_is_opened_without_a_request() -> None:
