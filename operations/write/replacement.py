@@ -22,8 +22,8 @@ logger = logging.getLogger("pyhudi")
 class Replacement:
     """The file groups that one write replaces; none if it merges or adds.
 
-    ``touched`` are its rows' partitions. ``has_rows`` says whether it got any: a stream's batch without rows replaces the
-    table in the output mode complete alone.
+    ``touched`` are its rows' partitions. ``has_rows`` says whether it got any: a stream's batch without rows replaces
+    the table in the output mode complete alone.
     """
 
     def __init__(self, plan: WritePlan, touched: Iterable[str], *, has_rows: bool) -> None:

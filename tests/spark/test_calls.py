@@ -168,7 +168,7 @@ def test_a_day_of_the_first_year_is_compared_as_it_is(spark: SparkSession, tmp_p
 
     assert [row.id for row in table.to_df("id", where={"day": date(1, 1, 1)}).collect()] == [1]
     table.update({"day": date(1, 1, 1)}, "id = 2")
-    assert table.to_df("id").where("day = date'0001-01-01'").count() == 2
+    assert table.to_df().where("day = date'0001-01-01'").count() == 2
 
 
 def test_a_delete_of_nothing_named_says_what_to_name(table: HudiTable) -> None:
