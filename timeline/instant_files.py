@@ -95,12 +95,21 @@ class InstantFiles:
         file here any more, and an upgrade may have copied them. Other instants hide no rows, and nothing tells of a
         savepoint that it was deleted.
         """
+        moved = self.only_in_next(content, writes_only=True)
+        return sorted(moved - self.archived_or_undone(content.names)) if moved else []
+
+    def only_in_next(self, content: Folder, *, writes_only: bool = False) -> set[str]:
+        """Return the identities of completed instants that only the next layout's folder has.
+
+        ``content`` is what this layout's folder has. Copies of instants that left the timeline are among them.
+        """
         following = self.layout.next
         if following is None or split(following.folder)[1] not in content.folders:
-            return []
-        moved_there = _identities_of_writes(following, self.storage.look(following.folder).names)
-        moved = moved_there - _identities_of_writes(self.layout, content.names) if moved_there else set()
-        return sorted(moved - self.archived_or_undone(content.names)) if moved else []
+            return set()
+        next_identities = _completed_identities(following, self.storage.look(following.folder).names, writes_only)
+        if not next_identities:
+            return set()
+        return next_identities - _completed_identities(self.layout, content.names, writes_only)
 
     def archived_or_undone(self, names: Iterable[str]) -> set[str]:
         """Return the identities of the instants that left the timeline, whose copies an upgrade may have left.
@@ -269,10 +278,14 @@ class InstantFiles:
         return self.codec.decode(kind, InstantBody(data, join(self.storage.path, path))) if data else None
 
 
-def _identities_of_writes(layout: Layout, names: Iterable[str]) -> set[str]:
-    """Return the identities of the completed writes that names of files spell."""
+def _completed_identities(layout: Layout, names: Iterable[str], writes_only: bool) -> set[str]:
+    """Return the identities of the completed instants that names of files spell, or of the writes among them."""
     instants = (instant for instant in map(layout.parse, names) if instant is not None)
-    return {instant.identity for instant in instants if instant.is_write and instant.state == State.COMPLETED}
+    return {
+        instant.identity
+        for instant in instants
+        if instant.state == State.COMPLETED and (instant.is_write or not writes_only)
+    }
 
 
 def _is_undo(instant: Instant) -> bool:

@@ -175,6 +175,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "where this process met other writers": "operations.write.retries:_MET",
     "seconds for which a meeting is remembered": "operations.write.retries:_RECENT_S",
     "clock of the wait for tickets": "timeline.writers.tickets:time",
+    "clock of the wait for an upgrade": "operations.transaction.beside_upgrade:time",
     "whether the writer of a ticket is dead": "timeline.writers.tickets:is_dead",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
