@@ -216,5 +216,25 @@ def test_a_row_group_whose_texts_are_too_many_for_a_batch_is_read_in_smaller_bat
     assert sizes == [48, 3, 1]
 
 
+def test_a_read_makes_the_schema_of_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file with many columns, that takes longer than to read a small row group."""
+    rows = pa.table({"x": [1, 2, 3], "l": [["a"], None, []]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, row_group_size=1)
+    STORAGE.write(PATH, sink.getvalue().to_pybytes())
+    made, schema = [], pq.ParquetFile.schema_arrow.fget
+
+    def counted(file: pq.ParquetFile) -> pa.Schema:
+        made.append(file)
+        return schema(file)
+
+    monkeypatch.setattr(pq.ParquetFile, "schema_arrow", property(counted))
+    with BaseFileReader(STORAGE, PATH) as reader:
+        assert reader.parquet.num_row_groups == 3
+        assert pa.Table.from_batches(reader.batches(rows.schema)).to_pydict() == rows.to_pydict()
+
+    assert len(made) == 1
+
+
 def _number(day: dt.date) -> int:
     return day.toordinal() - dt.date(1970, 1, 1).toordinal()
