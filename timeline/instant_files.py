@@ -95,12 +95,28 @@ class InstantFiles:
         file here any more, and an upgrade may have copied them. Other instants hide no rows, and nothing tells of a
         savepoint that it was deleted.
         """
+        moved = self.only_in_next(content, writes_only=True)
+        if not moved:
+            return []
+        archived = self.archive.instants()
+        moved -= {instant.identity for instant in archived}
+        if moved:
+            moved -= self._undone(content.names)
+        # Each listing beside old copies comes here, and the archive decodes a file again for each body.
+        return sorted(moved - self._undone_by(archived)) if moved else []
+
+    def only_in_next(self, content: Folder, *, writes_only: bool = False) -> set[str]:
+        """Return the identities of completed instants that only the next layout's folder has.
+
+        ``content`` is what this layout's folder has. Copies of instants that left the timeline are among them.
+        """
         following = self.layout.next
         if following is None or split(following.folder)[1] not in content.folders:
-            return []
-        moved_there = _identities_of_writes(following, self.storage.look(following.folder).names)
-        moved = moved_there - _identities_of_writes(self.layout, content.names) if moved_there else set()
-        return sorted(moved - self.archived_or_undone(content.names)) if moved else []
+            return set()
+        next_identities = _completed_identities(following, self.storage.look(following.folder).names, writes_only)
+        if not next_identities:
+            return set()
+        return next_identities - _completed_identities(self.layout, content.names, writes_only)
 
     def archived_or_undone(self, names: Iterable[str]) -> set[str]:
         """Return the identities of the instants that left the timeline, whose copies an upgrade may have left.
@@ -108,15 +124,20 @@ class InstantFiles:
         Writes that are being undone are among them. ``names`` are those of the timeline's files.
         """
         archived = self.archive.instants()
+        return self._undone(names) | self._undone_by(archived) | {instant.identity for instant in archived}
+
+    def _undone(self, names: Iterable[str]) -> set[str]:
+        """Return the identities of the writes that undos among the files of the timeline undid, or are undoing."""
         undos = filter(_is_undo, newest_states(filter(None, map(self.layout.parse, names))))
-        times = {time for instant in undos for time in self._undone_times(instant)}
+        return _identities_of_writes(time for undo in undos for time in self._undone_times(undo))
+
+    def _undone_by(self, archived: Iterable[Instant]) -> set[str]:
+        """Return the identities of the writes that undos among archived instants undid, by their bodies."""
+        times: list[str] = []
         for instant, data in self.archive.bodies(filter(_is_undo, archived)).items():
             where = f"the archived {instant.action} {instant.requested_time} of the table {self.storage.path}"
-            times.update(self.decode_undone(instant, InstantBody(data, where)))
-        # Undos name times alone, and identities have the action, too.
-        return {f"{time}.{action}" for time in times for action in WRITE_ACTIONS} | {
-            instant.identity for instant in archived
-        }
+            times += self.decode_undone(instant, InstantBody(data, where))
+        return _identities_of_writes(times)
 
     def _undone_times(self, undo: Instant) -> list[str]:
         """Return the requested times of what a rollback or restore undid, or undoes if it is pending."""
@@ -269,10 +290,19 @@ class InstantFiles:
         return self.codec.decode(kind, InstantBody(data, join(self.storage.path, path))) if data else None
 
 
-def _identities_of_writes(layout: Layout, names: Iterable[str]) -> set[str]:
-    """Return the identities of the completed writes that names of files spell."""
+def _completed_identities(layout: Layout, names: Iterable[str], writes_only: bool) -> set[str]:
+    """Return the identities of the completed instants that names of files spell, or of the writes among them."""
     instants = (instant for instant in map(layout.parse, names) if instant is not None)
-    return {instant.identity for instant in instants if instant.is_write and instant.state == State.COMPLETED}
+    return {
+        instant.identity
+        for instant in instants
+        if instant.state == State.COMPLETED and (instant.is_write or not writes_only)
+    }
+
+
+def _identities_of_writes(times: Iterable[str]) -> set[str]:
+    """Return the identities that writes of some requested times may have: undos name times alone."""
+    return {f"{time}.{action}" for time in times for action in WRITE_ACTIONS}
 
 
 def _is_undo(instant: Instant) -> bool:

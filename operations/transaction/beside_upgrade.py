@@ -27,10 +27,17 @@ def refuse_instant_left_by_upgrade(table: Table, timeline: Timeline, completed: 
     if files.layout.next is None:
         # No upgrade moves instants of this version.
         return
+    seen_identities: set[str] = set()
     while files.is_current():
-        if not files.moved(table.storage.look(files.folder)) or time.monotonic() - start_s > _PATIENCE_S:
+        content = table.storage.look(files.folder)
+        moved_identities = files.only_in_next(content)
+        # An upgrade may have moved only cleans and rollbacks so far. Without writes among them, they may also be old
+        # copies of what left the timeline, which stay the same.
+        is_at_work = moved_identities != seen_identities or bool(files.moved(content))
+        if not is_at_work or time.monotonic() - start_s > _PATIENCE_S:
             # No upgrade is at work, or it has broken off.
             return
+        seen_identities = moved_identities
         time.sleep(_POLL_S)
     if not is_completed_now(table, completed):
         table.storage.delete(files.path(completed))

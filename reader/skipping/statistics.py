@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...storage.base import split
 from ...table.files.file_group import DataFile
-from ...table.files.old_days import widened_days
+from ...table.files.old_days import widened_days, widened_moments
 from ...table.metadata import releases
 from ...table.metadata.column_spans import ColumnSpans, column_spans
 from ...table.metadata.metadata_table import MetadataPartition
@@ -124,11 +124,13 @@ def joined(spans: Sequence[Span], *, or_null: bool) -> Span:
 
 
 def comparable_bounds(stated: ColumnSpans) -> tuple[Any, Any]:
-    """Return least and greatest bounds in the form of `comparable`, those of old days by days that they may be off."""
+    """Return least and greatest bounds in the form of `comparable`, wider where days or moments may be old."""
     least, greatest = stated.least, stated.greatest
     if pa.types.is_date32(least.type):
         # Apache Hudi notes the days of a file in the old calendar as the file has them.
         return widened_days(least.cast(pa.int32()), greatest.cast(pa.int32()))
     if pa.types.is_timestamp(least.type):
-        return least.cast(pa.int64()), greatest.cast(pa.int64())
+        numbers = least.cast(pa.int64()), greatest.cast(pa.int64())
+        # Local times are stored as they are.
+        return numbers if least.type.tz is None else widened_moments(*numbers, least.type.unit)
     return least, greatest

@@ -360,9 +360,14 @@ class BaseFileReader:
     def rows(self) -> int:
         return int(self.parquet.metadata.num_rows)
 
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The Arrow schema of the file as it is; pyarrow makes it anew from Parquet's each time."""
+        return self.parquet.schema_arrow
+
     def columns(self, wanted: pa.Schema) -> pa.Schema:
         """Return the file's columns; times in INT96 are moments, unless ``wanted`` has local times in their place."""
-        stored: pa.Schema = self.parquet.schema_arrow
+        stored = self.stored_schema
         local = {field.name for field in stored if _is_local(field.type)}
         local -= {field.name for field in wanted if _is_local(field.type)}
         if not local:
@@ -407,7 +412,7 @@ class BaseFileReader:
         # Only columns of INT96 have got another type.
         return frozenset(
             field.name
-            for field, in_file in zip(columns, self.parquet.schema_arrow, strict=True)
+            for field, in_file in zip(columns, self.stored_schema, strict=True)
             if (days_are_old if field.type == in_file.type else int96_is_old)
         )
 
@@ -439,18 +444,21 @@ class BaseFileReader:
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of row groups as the file has them; `pa.ArrowInvalid` if a group lacks rows."""
+        column_names = frozenset(columns)
+        is_nested = any(pa.types.is_nested(field.type) for field in self.stored_schema if field.name in column_names)
         for number in row_groups:
             missing_rows = self.parquet.metadata.row_group(number).num_rows
-            for batch in self._iterate_one(number, columns, batch_rows):
+            for batch in self._iterate_one(number, columns, batch_rows, is_nested):
                 missing_rows -= batch.num_rows
                 yield batch
             if missing_rows:
                 # Parquet C++ silently skips pages of an unknown kind.
                 raise pa.ArrowInvalid(f"row group {number} lacks {missing_rows} of the rows that the footer counts")
 
-    def _iterate_one(self, row_group: int, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _iterate_one(
+        self, row_group: int, columns: Sequence[str], batch_rows: int, is_nested: bool
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one row group; texts in nested columns may take smaller batches than ``batch_rows``."""
-        is_nested = any(pa.types.is_nested(field.type) for field in self.parquet.schema_arrow if field.name in columns)
         rows_yielded = 0
         while True:
             rows_to_skip = rows_yielded

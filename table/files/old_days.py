@@ -24,7 +24,9 @@ _INT96 = (b"org.apache.spark.legacyINT96", b"3.1.0")
 _FIRST_DAY = -141_427
 # The second 1900-01-01T00:00:00Z, from which on the old calendar has the moments of all time zones as they are now.
 _FIRST_SECOND = -2_208_988_800
+_SECONDS_OF_A_DAY = 86_400
 _IN_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_LEAST_NUMBER = -(1 << 63)
 # Days from 0000-03-01 of the Julian calendar to 1970-01-01. Years that begin in March end with the leap day.
 _BEFORE_1970 = 719_470
 _DAYS_OF_FOUR_YEARS = 1461
@@ -60,6 +62,20 @@ def widened_days(least: pa.Array, greatest: pa.Array) -> tuple[pa.Array, pa.Arra
 
     # From the year 1 to 1582, a day has a number up to two greater, or up to ten less, than in the old calendar.
     return moved(least, -10), moved(greatest, 2)
+
+
+def widened_moments(least: pa.Array, greatest: pa.Array, unit: str) -> tuple[pa.Array, pa.Array]:
+    """Return bounds between which moments lie also if their numbers, in a unit since 1970, are of the old calendar."""
+    day, first = (number * _IN_A_SECOND[unit] for number in (_SECONDS_OF_A_DAY, _FIRST_SECOND))
+    # As far as days, and one day more for the time zones, whose offsets differ between the calendars, too.
+    below, above = 11 * day, 3 * day
+    # No number is less than the least that 64 bits hold.
+    lowered = pc.subtract(pc.max_element_wise(least, _LEAST_NUMBER + below, skip_nulls=False), below)
+    # The greatest of the moments before 1900 may come to lie after a later moment.
+    return (
+        pc.if_else(pc.less(least, first), lowered, least),
+        pc.if_else(pc.less(greatest, first + above), pc.add(greatest, above), greatest),
+    )
 
 
 def with_days_of_now(batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from ...storage.base import Storage
@@ -15,7 +16,7 @@ from ..files.column_bounds import BoundsOfRows, ColumnBounds
 from ..files.footer_bounds import column_bounds
 from ..files.logs.log_contents import BlockContent, columns_of
 from ..files.logs.log_file import read_blocks
-from ..files.old_days import has_old_days, is_old
+from ..files.old_days import has_old_days, is_old, widened_moments
 
 _LEAVES_OUT_NAN = "parquet-mr"
 
@@ -24,8 +25,9 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
     """Return how many rows a base file has, and the bounds of some columns of canonical types, in the columns' order.
 
     A column that the file lacks has no bounds, and a null for each row. Bounds come from the footer, or from the rows
-    if the footer lacks them or may leave out NaN, or if the file has the column in another type or old days. ``path``
-    is relative to the table's root. Raises the errors of `BaseFileReader`.
+    if the footer lacks them or may leave out NaN, or if the file has the column in another type or old days. Those of
+    old moments come from the footer, and are wider. ``path`` is relative to the table's root. Raises the errors of
+    `BaseFileReader`.
     """
     with BaseFileReader(storage, path) as reader:
         footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow
@@ -34,12 +36,13 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
         # Other writers leave NaN out of the bounds of floats, so that the rows have to tell.
         by_java = str(footer.created_by or "").startswith(_LEAVES_OUT_NAN)
         bounds_by_column = {
-            field.name: stated[field.name]
+            # No row with an old moment can be read, and Apache Hudi takes a column without bounds for one of nulls.
+            field.name: _with_widened(field.type, stated[field.name]) if is_old_file else stated[field.name]
             for field in columns
             if field.name in stated
             and stored.field(field.name).type == field.type
             and (by_java or not pa.types.is_floating(field.type))
-            and not (is_old_file and _is_old(field.type, stated[field.name]))
+            and not (is_old_file and pa.types.is_date32(field.type) and _is_old(field.type, stated[field.name]))
             and stated[field.name].says_all(reader.rows)
         }
         unstated = [field for field in columns if field.name in stored.names and field.name not in bounds_by_column]
@@ -83,6 +86,15 @@ def bounds_of_log_file(
 def _is_old(kind: pa.DataType, bounds: ColumnBounds) -> bool:
     """Return whether the least value of a column, as its bounds state it, may have another number in the rows."""
     return bounds.least is not None and is_old(kind, int.from_bytes(bounds.least, "little", signed=True))
+
+
+def _with_widened(kind: pa.DataType, bounds: ColumnBounds) -> ColumnBounds:
+    """Return the bounds of a column in a file of the old calendar, wider if it has old moments."""
+    if not (pa.types.is_timestamp(kind) and _is_old(kind, bounds)):
+        return bounds
+    numbers = [np.frombuffer(bound or b"", "<i8") for bound in (bounds.least, bounds.greatest)]
+    least, greatest = widened_moments(*map(pa.array, numbers), kind.unit)
+    return bounds._replace(least=least.to_numpy().tobytes(), greatest=greatest.to_numpy().tobytes())
 
 
 def _bounds_by_column(columns: Sequence[pa.Field], batches: Iterator[pa.RecordBatch]) -> dict[str, ColumnBounds]:

@@ -34,6 +34,7 @@ from support.faults.faulty import READS
 from support.faults.traces import Trace, TracedStorage, begin_process, forget_tables, trace_writes
 from support.made.compacting import IMPATIENT, means
 from support.rules.ends import assert_whole
+from support.seams import patch_seam
 from support.stores import wrap_stores
 
 _MADE = replace(PARTED, table_type="MERGE_ON_READ")
@@ -183,6 +184,55 @@ def test_a_write_that_completes_while_its_table_is_upgraded_is_made_again(
     later[0].join()
 
     assert number == 2
+    assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)]
+    assert_whole(path)
+
+
+@dataclass
+class _Pauses:
+    """A clock that stands still, and in each pause takes the next of some steps."""
+
+    steps: list[Callable[[], object]]
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, _: float) -> None:
+        self.steps.pop(0)()
+
+
+def test_a_write_that_completes_once_a_savepoint_has_moved_waits_for_the_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of this upgrade it sees first that an instant moves which makes no rows."""
+    path = tmp_path / "t"
+    write(path, parted("a", 1, value=2), table=replace(PARTED, version=6), settings=_QUIET)
+    arrow.Table(path).savepoint()
+    steps = steps_of_insert(Path(copytree(path, tmp_path / "alone")), monkeypatch)
+    completing = [bool(re.fullmatch(r"create \.hoodie/[^/]*\.commit", line)) for line in steps]
+    pauses = _Pauses([])
+    patch_seam(monkeypatch, "clock of the wait for an upgrade", pauses)
+
+    def begin(path: Path) -> None:
+        table = open_table(open_storage(str(path)))
+        changes = changes_from_6_to_9(table.config)
+        copy = TimelineCopy.planned(table, changes)
+        copy.make()
+        others = [file for file in (path / ".hoodie/timeline").iterdir() if "savepoint" not in file.name]
+        contents = {file: file.read_bytes() for file in others if file.is_file()}
+        for file in (*contents, *(path / ".hoodie").glob("*.savepoint*")):
+            file.unlink()
+
+        def move_others() -> None:
+            for file, content in contents.items():
+                file.write_bytes(content)
+            copy.remove_old()
+
+        pauses.steps += [move_others, lambda: update_config(table.storage, changes)]
+
+    number = attempts_beside(path, completing.index(True) + 1, begin)
+
+    assert (number, pauses.steps) == (2, [])
     assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)]
     assert_whole(path)
 

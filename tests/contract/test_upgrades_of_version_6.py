@@ -340,6 +340,32 @@ def test_a_table_stays_usable_after_what_it_undid_beside_the_copies_of_an_upgrad
     assert errors(path) == []
 
 
+def test_a_listing_beside_copies_of_archived_writes_reads_no_body_of_the_archive(
+    copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive of version 6 decodes its files again for each body, and a write lists the table some ten times."""
+    path = copied("cow_past")
+    table = arrow.Table(path)
+    undone = table.upsert(table.read().slice(0, 1)).instant
+    table.rollback(undone)
+    for _ in range(4):
+        table.upsert(table.read().slice(0, 1))
+    table.clean(retain=1)
+    table.archive(keep=2)
+    opened = open_table(open_storage(table.path))
+    archived = opened.archive.instants()
+    assert "rollback" in {instant.action for instant in archived}
+    write = next(instant for instant in archived if instant.is_write)
+    (path / ".hoodie/timeline").mkdir()
+    (path / f".hoodie/timeline/{write.requested_time}_20261129235959000.{write.action}").write_bytes(b"x")
+
+    def read(*_: object) -> None:
+        raise AssertionError
+
+    patch_seam(monkeypatch, "bodies that an old archive holds", read)
+    assert opened.timeline().instants
+
+
 def undone_by(path: Path) -> list[str]:
     timeline = open_table(open_storage(str(path))).timeline()
     found = [instant for instant in timeline.completed if instant.action == "restore"]

@@ -14,14 +14,16 @@ from faults.test_decisions import nothing_is_carried_out
 from pyhudi import arrow
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.following.before_completion import take_steps
-from pyhudi.operations.service_settings import ArchiveSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.metadata.clean import clean_metadata
 from pyhudi.operations.services.metadata.upkeep import keep_up
 from pyhudi.operations.transaction.carried_out import carry_out
 from pyhudi.operations.transaction.decide import take_back_late_steps
-from pyhudi.operations.transaction.locks import hold
+from pyhudi.operations.transaction.locks import HeldLock, hold
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.decisions import Decision, DecisionKind
 from pyhudi.timeline.writers.first_steps import folder_of
@@ -229,3 +231,20 @@ def test_a_compaction_whose_file_aside_is_lost_does_not_take_place(
     assert upkept(open_storage(str(path))).instant
     check(path, [*ROWS, ("k7",)])
     assert_whole(path)
+
+
+def test_a_clean_whose_files_aside_are_lost_says_that_it_deleted_nothing(first: Path, tmp_path: Path) -> None:
+    path = copied(first, tmp_path / "t")
+
+    def lose(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
+        shutil.rmtree(path / folder_of(decision.instant.requested_time), ignore_errors=True)
+        carry_out(held, decision, timeline)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch_seam(patch, "most bytes of a file that a decision holds", 0)
+        patch_seam(patch, "carry out a decision", lose)
+        assert clean_metadata(open_table(open_storage(str(path))), CleanSettings()) is None
+    check(path, ROWS)
+
+    assert clean_metadata(open_table(open_storage(str(path))), CleanSettings()) is not None
+    check(path, ROWS)

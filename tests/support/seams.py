@@ -73,6 +73,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "whether a log file by name is shown": "table.files.slice_rule:ByName.shows",
     "blocks that count by name": "table.files.slice_rule:ByName.counting",
     "instants that an old archive holds": "table.files.logs.log_archive:LogArchive.instants",
+    "bodies that an old archive holds": "table.files.logs.log_archive:LogArchive.bodies",
     "instants that the process knows in old archives": "table.files.logs.log_archive:_INSTANTS",
     "files of the states of an instant": "table.files.logs.log_archive_writer:_states_of",
     "most bytes of a file of an old archive": "table.files.logs.log_archive_writer:_MOST_BYTES_A_FILE",
@@ -175,6 +176,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "where this process met other writers": "operations.write.retries:_MET",
     "seconds for which a meeting is remembered": "operations.write.retries:_RECENT_S",
     "clock of the wait for tickets": "timeline.writers.tickets:time",
+    "clock of the wait for an upgrade": "operations.transaction.beside_upgrade:time",
     "whether the writer of a ticket is dead": "timeline.writers.tickets:is_dead",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",

@@ -52,7 +52,7 @@ def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | Non
 
     Raises what `decide` raises.
     """
-    decided_plans: list[MetadataClean] = []
+    decided_plans: list[tuple[MetadataClean, Timeline]] = []
     folders_aside: list[str] = []
 
     def steps(timeline: Timeline) -> MetadataSteps | None:
@@ -62,20 +62,32 @@ def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | Non
         plan = None if slices is None else _plan(slices, _delta_commits_to_keep(settings))
         if slices is None or plan is None:
             return None
-        decided_plans.append(plan)
+        decided_plans.append((plan, slices.timeline))
         clean_steps = _steps(table, slices, plan)
         if any(isinstance(step, PublishFile) for step in clean_steps.first.steps):
             folders_aside.append(Claim(table.storage, clean_steps.instant.requested_time).folder)
         return clean_steps
 
-    take_metadata_steps(table, steps)
-    # Each round has a time of its own, and so a working folder of its own.
-    for folder in folders_aside:
-        table.storage.delete_folder(folder)
-    for plan in decided_plans:
-        logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
-        return plan
+    is_over = False
+    try:
+        instant = take_metadata_steps(table, steps)
+        is_over = True
+    finally:
+        # Each round has a time of its own, and so a working folder of its own. After an error the last round's decision
+        # may be binding, and the next process that decides needs that folder.
+        for folder in folders_aside if is_over else folders_aside[:-1]:
+            table.storage.delete_folder(folder)
+    for plan, metadata_timeline in decided_plans:
+        # If a body in the working folder was lost, writers took the clean back.
+        if instant is not None and _is_complete(metadata_timeline, instant):
+            logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
+            return plan
     return None
+
+
+def _is_complete(timeline: Timeline, instant: Instant) -> bool:
+    """Return whether an instant is completed by now on the metadata table's `timeline`."""
+    return instant.identity in {each.identity for each in timeline.reload().completed}
 
 
 def _delta_commits_to_keep(settings: CleanSettings) -> int:

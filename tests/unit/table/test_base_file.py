@@ -8,15 +8,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.skipping.search import Search
+from pyhudi.reader.skipping.statistics import comparable_bounds
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.files.old_days import widened_days
+from pyhudi.table.metadata.column_spans import ColumnSpans
 from pyhudi.table.metadata.read_bounds import bounds_of_base_file
 
 PATH = "p/f_0-1-2_20260101000000000.parquet"
@@ -145,6 +148,52 @@ def test_bounds_in_the_old_calendar_leave_out_no_row() -> None:
     assert bounds.least == bounds.greatest == struct.pack("<i", _number(dt.date(1500, 3, 1)))
 
 
+_MOMENTS = pa.timestamp("us", "UTC")
+_FIRST = dt.datetime(1900, 1, 1)
+_MICRO, _DAYS_11, _DAYS_3 = dt.timedelta(microseconds=1), dt.timedelta(days=11), dt.timedelta(days=3)
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize(
+    ("least", "greatest", "widened"),
+    [
+        (dt.datetime(1500, 1, 1), dt.datetime(1899, 1, 1), (_DAYS_11, _DAYS_3)),
+        (_FIRST - _MICRO, _FIRST, (_DAYS_11, _DAYS_3)),
+        (_FIRST - _MICRO, dt.datetime(2024, 1, 1), (_DAYS_11, 0 * _DAYS_3)),
+        (_FIRST, dt.datetime(2024, 1, 1), (0 * _DAYS_11, 0 * _DAYS_3)),
+    ],
+)
+def test_bounds_of_old_moments_are_those_of_the_footer_and_wider(
+    least: dt.datetime, greatest: dt.datetime, widened: tuple[dt.timedelta, dt.timedelta], old: bool
+) -> None:
+    """Their rows are refused, and Apache Hudi would take a column without bounds for one of nulls."""
+    field = pa.field("t", _MOMENTS)
+    opened(pa.table({"t": pa.array([greatest, None, least], _MOMENTS)}), OLD if old else {}).close()
+
+    rows, (bounds,) = bounds_of_base_file(STORAGE, PATH, [field])
+
+    assert (rows, bounds.nulls) == (3, 1)
+    ends = least - widened[0] * old, greatest + widened[1] * old
+    assert (bounds.least, bounds.greatest) == tuple(
+        struct.pack("<q", pa.scalar(end, pa.timestamp("us")).cast(pa.int64()).as_py()) for end in ends
+    )
+
+
+@pytest.mark.parametrize(("zone", "widens"), [("UTC", True), (None, False)])
+def test_what_a_metadata_table_states_of_old_moments_leaves_out_no_row(zone: str | None, widens: bool) -> None:
+    """Apache Hudi states them as the file has them; the least number of all becomes no greatest."""
+    moments = pa.array([dt.datetime(1500, 1, 1), _FIRST, None], pa.timestamp("us", zone))
+    least = pa.concat_arrays([moments, pa.array([-(1 << 63)]).cast(moments.type)])
+    flags = np.ones(len(least), np.bool_)
+
+    low, high = comparable_bounds(ColumnSpans(least, least, flags, flags))
+
+    numbers = least.cast(pa.int64()).to_pylist()
+    down, up = (days // _MICRO * widens for days in (_DAYS_11, _DAYS_3))
+    assert low.to_pylist() == [numbers[0] - down, numbers[1], None, numbers[3]]
+    assert high.to_pylist() == [numbers[0] + up, numbers[1] + up, None, numbers[3] + up]
+
+
 def test_a_row_group_whose_texts_are_too_many_for_a_batch_is_read_in_smaller_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,6 +214,26 @@ def test_a_row_group_whose_texts_are_too_many_for_a_batch_is_read_in_smaller_bat
 
     assert pa.Table.from_batches(batches).to_pydict() == rows.to_pydict()
     assert sizes == [48, 3, 1]
+
+
+def test_a_read_makes_the_schema_of_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file with many columns, that takes longer than to read a small row group."""
+    rows = pa.table({"x": [1, 2, 3], "l": [["a"], None, []]})
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, row_group_size=1)
+    STORAGE.write(PATH, sink.getvalue().to_pybytes())
+    made, schema = [], pq.ParquetFile.schema_arrow.fget
+
+    def counted(file: pq.ParquetFile) -> pa.Schema:
+        made.append(file)
+        return schema(file)
+
+    monkeypatch.setattr(pq.ParquetFile, "schema_arrow", property(counted))
+    with BaseFileReader(STORAGE, PATH) as reader:
+        assert reader.parquet.num_row_groups == 3
+        assert pa.Table.from_batches(reader.batches(rows.schema)).to_pydict() == rows.to_pydict()
+
+    assert len(made) == 1
 
 
 def _number(day: dt.date) -> int:
