@@ -92,8 +92,10 @@ def _with_widened(kind: pa.DataType, bounds: ColumnBounds) -> ColumnBounds:
     """Return the bounds of a column in a file of the old calendar, wider if it has old moments."""
     if not (pa.types.is_timestamp(kind) and _is_old(kind, bounds)):
         return bounds
-    numbers = [np.frombuffer(bound or b"", "<i8") for bound in (bounds.least, bounds.greatest)]
-    least, greatest = widened_moments(*map(pa.array, numbers), kind.unit)
+    stated_least, stated_greatest = (
+        pa.array(np.frombuffer(bound or b"", "<i8")) for bound in (bounds.least, bounds.greatest)
+    )
+    least, greatest = widened_moments(stated_least, stated_greatest, kind.unit)
     return bounds._replace(least=least.to_numpy().tobytes(), greatest=greatest.to_numpy().tobytes())
 
 
