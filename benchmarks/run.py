@@ -13,6 +13,7 @@ import os
 import platform
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,28 @@ from writers import WRITERS, writers
 from writers import measure as measure_writers
 
 ROOT = Path(__file__).parents[1]
+# How long a stream of each kind of batches runs, and writers of each kind. Their own scripts run them for minutes.
+STREAM_S, WRITERS_S = 45.0, 30.0
 PHASES = ("load", "up1", "up2", "scan3", "scan_all", "point", "partition")
 Seconds = Mapping[str, Mapping[str, float]]
+
+# What is measured after the systems, by its own script, each with the arguments of the run.
+PARTS: dict[str, Callable[[argparse.Namespace], Seconds]] = {
+    "without-spark": lambda run: measure_without_spark(_rows_of(run), run.scale),
+    "joins": lambda run: measure_joins(run.scale),
+    "metadata": lambda run: measure_metadata(),
+    "kept-metadata": lambda run: measure_kept(KeptSizes(scale=run.scale, data=run.work)),
+    "indexes": lambda run: measure_indexes(),
+    "newest": lambda run: measure_newest(),
+    "many-files": lambda run: measure_many(),
+    "streams": lambda run: measure_streams(STREAM_S, STREAM_S),
+    "writers": lambda run: measure_writers(WRITERS_S, WRITERS_S),
+    "restart": lambda run: measure_restarts(),
+    "backlog": lambda run: measure_backlog(),
+    "index-state": lambda run: measure_states(),
+    "long-life": lambda run: measure(),
+    "batches": lambda run: measure_batches(),
+}
 
 
 class WrongSystemError(Exception):
@@ -165,12 +186,15 @@ def main() -> None:
     """Prepare the rows, run the systems, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor; 1 is 6 million rows")
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure after the systems"
+    )
     parser.add_argument("--memory", default="8g", help="memory of Spark's driver")
     parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder of rows, tables, logs and results")
     arguments = parser.parse_args()
 
-    data = arguments.work / f"lineitem-{arguments.scale:g}"
+    data = _rows_of(arguments)
     expected = prepare(data, arguments.scale)
     work = arguments.work / "tables"
     shutil.rmtree(work, ignore_errors=True)
@@ -178,39 +202,32 @@ def main() -> None:
     seconds: dict[str, Mapping[str, float]] = {}
     wrong: list[str] = []
     for system in arguments.systems:
-        print(f"{system} …", flush=True)
+        print(time.strftime("%H:%M:%S"), f"{system} …", flush=True)
         try:
             seconds |= drive(system, data, work, arguments, expected)
         except WrongSystemError as error:
             # The work of the others is not lost for one of them.
             wrong.append(str(error))
             print(error, flush=True)
+        _save(arguments, seconds, wrong)
 
-    _save(arguments, seconds, wrong)
-    kept_sizes = KeptSizes(scale=arguments.scale, data=arguments.work)
-    parts: dict[str, Callable[[], Mapping[str, Mapping[str, float]]]] = {
-        "without Spark": lambda: measure_without_spark(data, arguments.scale),
-        "metadata tables, kept": lambda: measure_kept(kept_sizes),
-        "streams": measure_streams,
-        "batches": measure_batches,
-        "a backlog": measure_backlog,
-        "state": measure_states,
-        "restarts": measure_restarts,
-        "joins": lambda: measure_joins(arguments.scale),
-        "a long life": measure,
-        "indexes": measure_indexes,
-        "the newest rows": measure_newest,
-        "many files": measure_many,
-        "metadata tables": measure_metadata,
-        "writers side by side": measure_writers,
-    }
-    for part, measure_part in parts.items():
-        print(f"{part} …", flush=True)
-        seconds |= measure_part()
+    for part in arguments.parts:
+        print(time.strftime("%H:%M:%S"), f"{part} …", flush=True)
+        try:
+            seconds |= PARTS[part](arguments)
+        except (SystemExit, subprocess.SubprocessError, OSError) as error:
+            wrong.append(f"{part}: {error}")
+            print(error, flush=True)
         _save(arguments, seconds, wrong)
     report(arguments.scale, seconds)
     if wrong:
         raise SystemExit("\n".join(wrong))
+
+
+def _rows_of(arguments: argparse.Namespace) -> Path:
+    """Return the folder of the rows of lineitem."""
+    folder: Path = arguments.work / f"lineitem-{arguments.scale:g}"
+    return folder
 
 
 def _save(arguments: argparse.Namespace, seconds: Seconds, wrong: Sequence[str]) -> None:
