@@ -28,7 +28,7 @@ from ...timeline.timeline import Timeline
 from ...writer.sort import check_sortable
 from ..write_settings import BulkInsertSort
 from .columns import check_columns, check_located, replaces_columns, table_schema
-from .operation import DELETE, DELETE_PARTITION, keeps_keys_unique, opens_alone
+from .operation import DELETE, DELETE_PARTITION, REPLACING, keeps_keys_unique, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
 from .target import Target
@@ -169,6 +169,16 @@ class RowPlan:
     def takes_rows(self) -> bool:
         """Whether the incoming rows matter; they do not if an option names the partitions to delete."""
         return self.operation != DELETE_PARTITION or self.settings.replacement.partitions_to_delete is None
+
+    @property
+    def replaces_without_rows(self) -> bool:
+        """Whether the write replaces file groups although none of its tasks got a row.
+
+        Any stream has batches without rows, and they are the whole table in the output mode complete alone.
+        """
+        settings = self.settings
+        is_only_batch = settings.is_batch and self.takes_rows and not settings.stream.replaces_table
+        return self.operation in REPLACING and not is_only_batch
 
     @property
     def schema(self) -> pa.Schema:

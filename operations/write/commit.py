@@ -149,7 +149,7 @@ def commit_write(
 def _plan_with_instant(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
     """Yield the plan under its instant, with its heartbeat; None for a replay, or if there is nothing to write.
 
-    A write whose tasks got no rows begins now.
+    A write whose tasks got no rows begins now, and may turn out to change nothing.
     """
     instant_time = next((result.instant_time for result in results if result.rows), "")
     if plan.replays is None and not instant_time:
@@ -159,21 +159,11 @@ def _plan_with_instant(plan: WritePlan, results: Sequence[TaskResult]) -> Iterat
         write = plan.at(instant_time)
         with write.transaction.heartbeat():
             yield write
-    elif plan.replays is None and _begins_without_rows(plan):
+    elif plan.replays is None and (plan.settings.commit.allow_empty_commit or plan.replaces_without_rows):
         with begun(plan) as work:
             yield work.plan
     else:
         yield None
-
-
-def _begins_without_rows(plan: WritePlan) -> bool:
-    """Return whether a write whose tasks got no rows needs an instant, which may turn out to change nothing."""
-    settings = plan.settings
-    if settings.commit.allow_empty_commit:
-        return True
-    # Any stream has batches without rows, and they are the whole table in the output mode complete alone.
-    is_only_batch = settings.is_batch and plan.takes_rows and not settings.stream.replaces_table
-    return plan.operation in REPLACING and not is_only_batch
 
 
 def _result_without_rows(plan: WritePlan) -> CommitResult:

@@ -22,15 +22,12 @@ logger = logging.getLogger("pyhudi")
 class Replacement:
     """The file groups that one write replaces; none if it merges or adds.
 
-    ``touched`` are its rows' partitions. ``has_rows`` says whether it got any: a stream's batch without rows replaces
-    the table in the output mode complete alone.
+    ``touched`` are its rows' partitions, and ``has_rows`` says whether it got any rows.
     """
 
     def __init__(self, plan: WritePlan, touched: Iterable[str], *, has_rows: bool) -> None:
         self._plan = plan
-        settings = plan.settings
-        is_part = settings.is_batch and plan.takes_rows and not settings.stream.replaces_table
-        self._replaces = plan.operation in REPLACING and (has_rows or not is_part)
+        self._replaces = plan.operation in REPLACING if has_rows else plan.replaces_without_rows
         self._touched = frozenset(touched)
         self.warnings: tuple[str, ...] = ()
         partition_names = plan.settings.replacement.partitions_to_delete or ()
