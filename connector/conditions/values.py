@@ -95,17 +95,25 @@ class WantedValues:
         field, values, column = self.schema.field(name), self.values[name], sf.col(name)
         spark_type = to_spark(pa.schema([field])).fields[0].dataType
         compared = (_comparable_number(field.type, value) for value in values if value is not None)
-        # A day goes to Spark as text: on its way to Java, a date of the first years or of October 1582 changes.
-        literals = (_day_as_text(value) for value in compared if can_hold(field.type, value))
-        present_values = [sf.lit(literal).cast(spark_type) for literal in literals]
+        present_values = [
+            sf.lit(carried_value(value)).cast(spark_type) for value in compared if can_hold(field.type, value)
+        ]
         condition = column.isin(present_values) if present_values else sf.lit(False)
         return condition | column.isNull() if None in values else condition
 
 
-def _day_as_text(value: Any) -> Any:
-    """Return a date as its text, and any other value unchanged."""
-    is_day = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
-    return value.isoformat() if is_day else value
+def carried_value(value: Any) -> Any:
+    """Return a value in a form in which it reaches Spark's own process; ValueError for a decimal that is no number."""
+    if isinstance(value, list):
+        return [carried_value(element) for element in value]
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        # As a date of Java, a day of the first years is refused, and one of October 1582 becomes another.
+        return sf.lit(value.isoformat()).cast("date")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ValueError(f"{value} is no number")
+    # An int reaches Spark in up to 64 bits.
+    is_long = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return Decimal(value) if is_long else value
 
 
 def repeatable(condition: Any) -> Any:
@@ -152,6 +160,5 @@ def _comparable_number(column_type: pa.DataType, value: Any) -> Any:
     if pa.types.is_floating(column_type):
         return float(value)
     if pa.types.is_decimal(column_type):
-        # Spark gets no int of more than 64 bits, which a decimal may be.
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     return int(value) if pa.types.is_integer(column_type) and value == int(value) else value

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +16,7 @@ from ...errors import InvalidOptionError, MissingColumnError, PyHudiError, Schem
 from ...methods.merging.clauses import Value
 from ...table.schema.casts import whole_bound
 from ...table.schema.types import children
+from ..conditions.values import carried_value
 
 _UNKNOWN = ("UNRESOLVED", "AMBIGUOUS", "FIELD_NOT_FOUND", "CANNOT_RESOLVE", "MISSING_ATTRIBUTES")
 _NESTED = (T.StructType, T.ArrayType, T.MapType)
@@ -57,7 +56,7 @@ def as_column(value: Value, what: str) -> Column:
         if isinstance(value, str):
             return sf.expr(value)
         try:
-            return sf.lit(_carried_value(value))
+            return sf.lit(carried_value(value))
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             raise InvalidOptionError(
                 f"{what} is of Python's type {type(value).__name__}, and Spark makes no literal of it.",
@@ -68,20 +67,6 @@ def as_column(value: Value, what: str) -> Column:
 def value_named(name: str, method: str) -> str:
     """Return how errors call the value that a method gets for a column or field."""
     return f"The value of {name!r} in {method}"
-
-
-def _carried_value(value: Any) -> Any:
-    """Return a value in a form in which it reaches Spark's own process; ValueError for a decimal that is no number."""
-    if isinstance(value, list):
-        return [_carried_value(element) for element in value]
-    if isinstance(value, date) and not isinstance(value, datetime):
-        # As a date of Java, a day of the first years is refused, and one of October 1582 becomes another.
-        return sf.lit(value.isoformat()).cast("date")
-    if isinstance(value, Decimal) and not value.is_finite():
-        raise ValueError(f"{value} is no number")
-    # An int reaches Spark in up to 64 bits.
-    is_long = isinstance(value, int) and not -(2**63) <= value < 2**63
-    return Decimal(value) if is_long else value
 
 
 def with_fields(

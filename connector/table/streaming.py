@@ -82,9 +82,10 @@ class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
             request = resolved.options.to_write_request(self._path, to_arrow(df.schema), overwrite=False, stream=True)
             # The check of the options raises here, before the query starts.
             find_target(request, self._storage, creates=False)
-        replaces = {OPTIONS["operation"].key: "insert_overwrite_table"} if output_mode == "complete" else {}
-        texts = {**resolved.texts, **replaces, DEFAULTS_ENABLED: "false"}
-        task = MicroBatches(self._path, texts, str(checkpoint), replaces_table=output_mode == "complete")
+        replaces_table = output_mode == "complete"
+        operation = {OPTIONS["operation"].key: "insert_overwrite_table"} if replaces_table else {}
+        texts = {**resolved.texts, **operation, DEFAULTS_ENABLED: "false"}
+        task = MicroBatches(self._path, texts, str(checkpoint), replaces_table=replaces_table)
         writer = df.writeStream.foreachBatch(task).outputMode(output_mode).option("checkpointLocation", checkpoint)
         triggers = {"processingTime": processingTime, "availableNow": availableNow, "once": once}
         trigger: dict[str, Any] = {name: value for name, value in triggers.items() if value}
