@@ -116,8 +116,7 @@ class ShownSlices:
         if self.metadata is None:
             return None
         is_past = self.moment.time < self.now.completed_until
-        removal_actions = ("rollback", "restore", "clean") if is_past else ("rollback", "restore")
-        if any(instant.action in removal_actions for instant in self.now.pending):
+        if any(instant.is_undo or (is_past and instant.action == "clean") for instant in self.now.pending):
             return None
         return MetadataListing(self.seen.storage, self.metadata)
 

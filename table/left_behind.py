@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from ..errors import OptionConflictError, UnsupportedTableError
 from ..storage.base import join
-from ..timeline.instants import UNDO_ACTIONS, WRITE_ACTIONS, Instant, State
-from ..timeline.metadata.codec import InstantBody
+from ..timeline.instant_files import identities_of_writes
+from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.pending_undo import on_the_way_out
 from .table import Table
 
@@ -103,12 +103,7 @@ def archived_or_undone(table: Table, besides: frozenset[str] = frozenset()) -> f
     timeline, archived = table.timeline(), table.archive.instants()
     undone = set(on_the_way_out(timeline))
     for instant in timeline.completed:
-        if instant.action in UNDO_ACTIONS and instant.identity not in besides:
+        if instant.is_undo and instant.identity not in besides:
             undone.update(timeline.files.read_undone(instant))
-    undos = [instant for instant in archived if instant.action in UNDO_ACTIONS and instant.identity not in besides]
-    for instant, data in table.archive.bodies(undos).items():
-        where = f"the archived {instant.action} {instant.requested_time} of the table {table.path}"
-        undone.update(timeline.files.decode_undone(instant, InstantBody(data, where)))
-    # Undos name times alone, and identities have the action, too.
-    undone_writes = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
-    return frozenset(undone_writes | {instant.identity for instant in archived})
+    undone_before = timeline.files.undone_by_archived(each for each in archived if each.identity not in besides)
+    return frozenset(identities_of_writes(undone) | undone_before | {instant.identity for instant in archived})

@@ -13,7 +13,7 @@ from ..errors import ConcurrentWriteError, CorruptInstantError, MetInstant, Stor
 from ..storage.base import Folder, Storage, join, refuse_links, split
 from ..storage.kept import keep
 from . import metadata
-from .instants import UNDO_ACTIONS, WRITE_ACTIONS, Instant, State
+from .instants import WRITE_ACTIONS, Instant, State
 from .layout import Layout
 from .listing import listed_states, newest_states
 from .metadata.codec import Codec, CommitFiles, InstantBody, StreamTexts
@@ -101,9 +101,9 @@ class InstantFiles:
         archived = self.archive.instants()
         moved -= {instant.identity for instant in archived}
         if moved:
-            moved -= self._undone(content.names)
+            moved -= self._undone_by_active(filter(None, map(self.layout.parse, content.names)))
         # Each listing beside old copies comes here, and the archive decodes a file again for each body.
-        return sorted(moved - self._undone_by(archived)) if moved else []
+        return sorted(moved - self.undone_by_archived(archived)) if moved else []
 
     def only_in_next(self, content: Folder, *, writes_only: bool = False) -> set[str]:
         """Return the identities of completed instants that only the next layout's folder has.
@@ -118,41 +118,37 @@ class InstantFiles:
             return set()
         return next_identities - _completed_identities(self.layout, content.names, writes_only)
 
-    def archived_or_undone(self, names: Iterable[str]) -> set[str]:
+    def archived_or_undone(self, active: Iterable[Instant]) -> set[str]:
         """Return the identities of the instants that left the timeline, whose copies an upgrade may have left.
 
-        Writes that are being undone are among them. ``names`` are those of the timeline's files.
+        Writes that are being undone are among them. ``active`` are the timeline's instants.
         """
         archived = self.archive.instants()
-        return self._undone(names) | self._undone_by(archived) | {instant.identity for instant in archived}
+        identities = {instant.identity for instant in archived}
+        return self._undone_by_active(active) | self.undone_by_archived(archived) | identities
 
-    def _undone(self, names: Iterable[str]) -> set[str]:
-        """Return the identities of the writes that undos among the files of the timeline undid, or are undoing."""
-        undos = filter(_is_undo, newest_states(filter(None, map(self.layout.parse, names))))
-        return _identities_of_writes(time for undo in undos for time in self._undone_times(undo))
+    def _undone_by_active(self, active: Iterable[Instant]) -> set[str]:
+        """Return the identities of the writes that undos on the timeline undid, or are undoing."""
+        undos = [instant for instant in newest_states(active) if instant.is_undo]
+        return identities_of_writes(time for undo in undos for time in self._undone_times(undo))
 
-    def _undone_by(self, archived: Iterable[Instant]) -> set[str]:
+    def undone_by_archived(self, archived: Iterable[Instant]) -> set[str]:
         """Return the identities of the writes that undos among archived instants undid, by their bodies."""
         times: list[str] = []
-        for instant, data in self.archive.bodies(filter(_is_undo, archived)).items():
+        for instant, data in self.archive.bodies(instant for instant in archived if instant.is_undo).items():
             where = f"the archived {instant.action} {instant.requested_time} of the table {self.storage.path}"
-            times += self.decode_undone(instant, InstantBody(data, where))
-        return _identities_of_writes(times)
+            times += self._decode_undone(instant, InstantBody(data, where))
+        return identities_of_writes(times)
 
     def _undone_times(self, undo: Instant) -> list[str]:
         """Return the requested times of what a rollback or restore undid, or undoes if it is pending."""
         if undo.state == State.COMPLETED:
             return self.read_undone(undo)
         try:
-            if undo.action == "restore":
-                restore = self.read_restore_plan(undo)
-                return [] if restore is None else [victim.commit_time for victim in restore.instants_to_rollback]
-            rollback = self.read_rollback_plan(undo)
+            return self.read_undo_plan(undo)
         except CorruptInstantError:
             # No process carries it out.
             return []
-        victim = None if rollback is None else rollback.instant_to_rollback
-        return [] if victim is None else [victim.commit_time]
 
     def path(self, instant: Instant) -> str:
         return join(self.layout.folder, self.layout.format(instant))
@@ -217,9 +213,18 @@ class InstantFiles:
 
     def read_undone(self, instant: Instant) -> list[str]:
         """Return the requested times of what a completed rollback or restore undid; none of an empty file."""
-        return self.decode_undone(instant, self._read(instant))
+        return self._decode_undone(instant, self._read(instant))
 
-    def decode_undone(self, instant: Instant, body: InstantBody) -> list[str]:
+    def read_undo_plan(self, instant: Instant) -> list[str]:
+        """Return the requested times of what a pending rollback or restore undoes; none if its plan is gone."""
+        if instant.action == "restore":
+            restore = self.read_restore_plan(instant)
+            return [] if restore is None else [victim.commit_time for victim in restore.instants_to_rollback]
+        rollback = self.read_rollback_plan(instant)
+        victim = None if rollback is None else rollback.instant_to_rollback
+        return [] if victim is None else [victim.commit_time]
+
+    def _decode_undone(self, instant: Instant, body: InstantBody) -> list[str]:
         """Return what `read_undone` does, from the bytes of a rollback or restore."""
         if not body.data:
             return []
@@ -300,11 +305,6 @@ def _completed_identities(layout: Layout, names: Iterable[str], writes_only: boo
     }
 
 
-def _identities_of_writes(times: Iterable[str]) -> set[str]:
+def identities_of_writes(times: Iterable[str]) -> set[str]:
     """Return the identities that writes of some requested times may have: undos name times alone."""
     return {f"{time}.{action}" for time in times for action in WRITE_ACTIONS}
-
-
-def _is_undo(instant: Instant) -> bool:
-    """Return whether an instant is a rollback or a restore."""
-    return instant.action in UNDO_ACTIONS

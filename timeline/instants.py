@@ -15,7 +15,6 @@ class State(IntEnum):
 
 
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
-UNDO_ACTIONS = frozenset({"rollback", "restore"})
 
 # A table service completes under the action of the equivalent write (Apache Hudi's InstantComparatorV2).
 _GROUPS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
@@ -60,6 +59,11 @@ class Instant:
     def replaces(self) -> bool:
         """Whether it may take file groups away: overwrites and clusterings do."""
         return self.group == "replacecommit"
+
+    @property
+    def is_undo(self) -> bool:
+        """Whether it takes other instants back."""
+        return self.action in {"rollback", "restore"}
 
     @property
     def visible_since(self) -> str:

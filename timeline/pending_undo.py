@@ -37,16 +37,14 @@ def pending_restore(timeline: Timeline) -> Instant | None:
 def on_the_way_out(timeline: Timeline) -> frozenset[str]:
     """Return the requested times of all instants that pending rollbacks and a pending restore are going to remove."""
     restore = pending_restore(timeline)
-    plan = None if restore is None else timeline.files.read_restore_plan(restore)
-    restored = [] if plan is None else [write.commit_time for write in plan.instants_to_rollback]
+    restored = [] if restore is None else timeline.files.read_undo_plan(restore)
     return frozenset((*pending_rollbacks(timeline), *restored))
 
 
 def _victim(files: InstantFiles, rollback: Instant) -> str:
     """Return the requested time of the write that a rollback undoes; "" if its plan is gone or cannot be read."""
     try:
-        plan = files.read_rollback_plan(rollback)
+        return next(iter(files.read_undo_plan(rollback)), "")
     except CorruptInstantError as error:
         logger.warning("the rollback %s stays pending: %s", rollback.requested_time, error)
         return ""
-    return "" if plan is None or plan.instant_to_rollback is None else plan.instant_to_rollback.commit_time

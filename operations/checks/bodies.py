@@ -133,7 +133,7 @@ def undone_instants(subject: Subject) -> Mapping[str, Instant]:
     """Return the rollback or restore that undid an instant, by the requested time of that instant."""
     victims: dict[str, Instant] = {}
     for instant in subject.timeline.completed:
-        if instant.action in {"rollback", "restore"}:
+        if instant.is_undo:
             with subject.turning(TORN_INSTANT, instant):
                 record = read_record(subject.timeline, instant)
                 # A rollback has the first field, a restore the second.

@@ -19,7 +19,7 @@ from ...table.files.file_group import data_file
 from ...table.metadata.metadata_table import FOLDER, MetadataTable, begins_partitions, instants_of_metadata
 from ...table.table import Table
 from ...timeline.held import COMPACTING
-from ...timeline.instants import UNDO_ACTIONS, Instant, State
+from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .metadata_commit import ACTION
 
@@ -128,7 +128,7 @@ def _take_back_published_again(table: Table, metadata: MetadataTable) -> bool:
     It returns whether there were any. Apache Hudi would trust them, because the rollback names the write.
     """
     timeline = metadata.of_table
-    undos = [each for each in timeline.completed if each.action in UNDO_ACTIONS]
+    undos = [each for each in timeline.completed if each.is_undo]
     if not undos:
         return False
     newest_undo = max(each.requested_time for each in undos)

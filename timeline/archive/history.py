@@ -142,6 +142,6 @@ def undone(history: Timeline) -> frozenset[str]:
     """Return the requested times of writes that a rollback or restore of a timeline undid, or is going to undo."""
     times = set(on_the_way_out(history))
     for instant in history.completed:
-        if instant.action in ("rollback", "restore"):
+        if instant.is_undo:
             times.update(history.files.read_undone(instant))
     return frozenset(times)

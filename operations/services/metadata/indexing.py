@@ -27,7 +27,7 @@ from ....table.metadata.metadata_table import MetadataTable
 from ....table.record_index import INDEXES_FILE
 from ....table.seen_table import SeenTable
 from ....table.table import Table
-from ....timeline.instants import UNDO_ACTIONS, Instant, State
+from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ....timeline.writers.first_steps import FirstSteps
 from ...following.partitions_in_use import being_built
@@ -238,7 +238,7 @@ class Indexing:
         deadline = time.monotonic() + _UNDO_S
         while True:
             timeline = self.table.timeline()
-            pending = next((instant for instant in timeline.pending if instant.action in UNDO_ACTIONS), None)
+            pending = next((instant for instant in timeline.pending if instant.is_undo), None)
             if pending is None:
                 return timeline
             if time.monotonic() > deadline:
@@ -266,7 +266,7 @@ def _defined_columns(storage: Storage) -> tuple[str, ...]:
 
 def _undoing_instants(timeline: Timeline) -> frozenset[str]:
     """Return the rollbacks and restores on a timeline, with their states."""
-    instants = (instant for instant in timeline.instants if instant.action in UNDO_ACTIONS)
+    instants = (instant for instant in timeline.instants if instant.is_undo)
     return frozenset([f"{instant.identity}.{instant.state.name}" for instant in instants])
 
 

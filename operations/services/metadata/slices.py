@@ -74,4 +74,4 @@ def is_beginning(time: str) -> bool:
 
 def is_being_undone(timeline: Timeline) -> bool:
     """Return whether a rollback or restore is pending; it may need what the metadata table holds now."""
-    return any(instant.action in ("rollback", "restore") for instant in timeline.pending)
+    return any(instant.is_undo for instant in timeline.pending)

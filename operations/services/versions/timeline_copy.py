@@ -133,9 +133,7 @@ class TimelineCopy:
             return
         storage, files = self.old.storage, self.old.instants
         listed_identities = {instant.identity for instant in self._instants}
-        left_identities = (
-            files.archived_or_undone(files.layout.format(instant) for instant in self._instants) | listed_identities
-        )
+        left_identities = files.archived_or_undone(self._instants) | listed_identities
         present = {each.identity for each in map(files.layout.parse, storage.look(files.folder).names) if each}
         paths = [
             path
