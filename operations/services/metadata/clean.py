@@ -55,9 +55,15 @@ def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | Non
     decided_plans: list[tuple[MetadataClean, Timeline]] = []
     folders_aside: list[str] = []
 
+    def delete_folders() -> None:
+        while folders_aside:
+            table.storage.delete_folder(folders_aside.pop())
+
     def steps(timeline: Timeline) -> MetadataSteps | None:
         """Return the steps of a clean for a timeline, and keep its plan; None if there is nothing to clean."""
         decided_plans.clear()
+        # The last round was lost. Each round has a time of its own, and so a working folder of its own.
+        delete_folders()
         slices = None if is_being_undone(timeline) else MetadataSlices.of(table, timeline)
         plan = None if slices is None else _plan(slices, _delta_commits_to_keep(settings))
         if slices is None or plan is None:
@@ -68,21 +74,17 @@ def clean_metadata(table: Table, settings: CleanSettings) -> MetadataClean | Non
             folders_aside.append(Claim(table.storage, clean_steps.instant.requested_time).folder)
         return clean_steps
 
-    is_over = False
-    try:
-        instant = take_metadata_steps(table, steps)
-        is_over = True
-    finally:
-        # Each round has a time of its own, and so a working folder of its own. After an error the last round's decision
-        # may be binding, and the next process that decides needs that folder.
-        for folder in folders_aside if is_over else folders_aside[:-1]:
-            table.storage.delete_folder(folder)
-    for plan, metadata_timeline in decided_plans:
-        # If a body in the working folder was lost, writers took the clean back.
-        if instant is not None and _is_complete(metadata_timeline, instant):
-            logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
-            return plan
-    return None
+    # After an error the decision may be binding, and the next process that decides needs the working folder.
+    instant = take_metadata_steps(table, steps)
+    delete_folders()
+    if instant is None:
+        return None
+    plan, metadata_timeline = decided_plans[0]
+    if not _is_complete(metadata_timeline, instant):
+        # A body in the working folder was lost, so writers took the clean back.
+        return None
+    logger.info("table %s: cleaned %d files of its metadata table", table.path, len(plan.paths))
+    return plan
 
 
 def _is_complete(timeline: Timeline, instant: Instant) -> bool:
