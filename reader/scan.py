@@ -207,7 +207,7 @@ class RowReader:
             if not groups:
                 return
             columns = self._columns_to_read()
-            if not {*reader.parquet.schema_arrow.names, RECORD_KEY}.intersection(columns.names):
+            if not {*reader.stored_schema.names, RECORD_KEY}.intersection(columns.names):
                 # If the file lacks all wanted columns, read the record key to count its rows.
                 columns = columns.append(pa.field(RECORD_KEY, pa.string()))
             rows = batch_rows(reader.parquet, columns)

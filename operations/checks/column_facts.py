@@ -55,7 +55,7 @@ def facts_of_base(subject: Subject, file: BaseFile, wanted: pa.Schema, change: C
     With ``change`` they are the facts of changed values, which no footer has.
     """
     with BaseFileReader(subject.storage, file.path) as reader:
-        present = pa.schema([field for field in wanted if field.name in reader.parquet.schema_arrow.names])
+        present = pa.schema([field for field in wanted if field.name in reader.stored_schema.names])
         by_footer = {field.name: _by_footer(reader, field) for field in present if change is None}
         stated = {name: facts for name, facts in by_footer.items() if facts is not None}
         unstated = pa.schema([field for field in present if field.name not in stated])
@@ -118,7 +118,7 @@ def _by_footer(reader: BaseFileReader, field: pa.Field) -> ColumnFacts | None:
     metadata: Any = reader.parquet.metadata
     # A nested column has several leaves, or one with a longer path.
     leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == field.name]
-    stored = reader.parquet.schema_arrow.field(field.name).type
+    stored = reader.stored_schema.field(field.name).type
     # Parquet stores unsigned numbers as signed numbers, so the bounds of large numbers would be negative here.
     if len(leaves) != 1 or pa.types.is_unsigned_integer(stored):
         return None

@@ -367,14 +367,17 @@ class BaseFileReader:
 
     def columns(self, wanted: pa.Schema) -> pa.Schema:
         """Return the file's columns; times in INT96 are moments, unless ``wanted`` has local times in their place."""
-        stored = self.stored_schema
-        local = {field.name for field in stored if _is_local(field.type)}
-        local -= {field.name for field in wanted if _is_local(field.type)}
-        if not local:
+        stored, moments = self.stored_schema, self._moments_in_int96(wanted)
+        if not moments:
             return stored
-        leaves = (self.parquet.schema.column(leaf) for leaf in leaves_of(self.parquet, local))
-        moments = {leaf.path for leaf in leaves if leaf.physical_type == _INT96}
         return pa.schema([field.with_type(UTC_MICROS) if field.name in moments else field for field in stored])
+
+    def _moments_in_int96(self, wanted: pa.Schema) -> frozenset[str]:
+        """Return the names of the columns of INT96 in whose place ``wanted`` has no local times."""
+        local = {field.name for field in self.stored_schema if _is_local(field.type)}
+        local -= {field.name for field in wanted if _is_local(field.type)}
+        leaves = (self.parquet.schema.column(leaf) for leaf in leaves_of(self.parquet, local)) if local else ()
+        return frozenset(leaf.path for leaf in leaves if leaf.physical_type == _INT96)
 
     def batches(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
@@ -384,16 +387,16 @@ class BaseFileReader:
         ``row_groups`` are the numbers of the row groups to read, None for all. Columns among `dictionaries` come as the
         file has them, dictionary-encoded.
         """
-        file_columns = self.columns(schema)
-        old_columns = self._old_columns(file_columns)
-        present = set(file_columns.names)
+        moments = self._moments_in_int96(schema)
+        old_columns = self._old_columns(moments)
+        present = set(self.stored_schema.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)
         plain_fields = pa.schema([field for field in schema if field.name not in self.dictionaries])
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
             for stored in self._iterate(groups, columns, batch_rows):
-                batch = _with_zones(stored, file_columns)
+                batch = _with_zones(stored, moments) if moments else stored
                 if old_columns:
                     batch = with_days_of_now(batch, old_columns)
                 conformed = conform(batch, plain_fields, fill_missing=True)
@@ -406,15 +409,11 @@ class BaseFileReader:
         except _UNREADABLE as error:
             raise self._corrupt(error) from error
 
-    def _old_columns(self, columns: pa.Schema) -> frozenset[str]:
-        """Return which columns, as `columns` returns them, hold days and moments in the calendar of old Spark."""
+    def _old_columns(self, moments_in_int96: frozenset[str]) -> frozenset[str]:
+        """Return which columns hold days and moments in the calendar of old Spark."""
         days_are_old, int96_is_old = self._is_old
-        # Only columns of INT96 have got another type.
-        return frozenset(
-            field.name
-            for field, in_file in zip(columns, self.stored_schema, strict=True)
-            if (days_are_old if field.type == in_file.type else int96_is_old)
-        )
+        names = self.stored_schema.names
+        return frozenset(name for name in names if (int96_is_old if name in moments_in_int96 else days_are_old))
 
     @cached_property
     def _is_old(self) -> tuple[bool, bool]:
@@ -531,13 +530,12 @@ def _dictionary_encoded(parquet: pq.ParquetFile) -> frozenset[str]:
     return frozenset(names)
 
 
-def _with_zones(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
-    """Return a batch in which the columns of INT96 have the types that `BaseFileReader.columns` gave them."""
-    zoned = {field.name for field in columns if field.type == UTC_MICROS}
+def _with_zones(batch: pa.RecordBatch, moments: frozenset[str]) -> pa.RecordBatch:
+    """Return a batch in which some columns of local times are moments."""
     for number, field in enumerate(batch.schema):
-        if _is_local(field.type) and field.name in zoned:
-            moments = batch.column(number).cast(UTC_MICROS)
-            batch = batch.set_column(number, field.with_type(UTC_MICROS), moments)
+        if field.name in moments:
+            values = batch.column(number).cast(UTC_MICROS)
+            batch = batch.set_column(number, field.with_type(UTC_MICROS), values)
     return batch
 
 

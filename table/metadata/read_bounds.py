@@ -30,7 +30,7 @@ def bounds_of_base_file(storage: Storage, path: str, columns: Sequence[pa.Field]
     `BaseFileReader`.
     """
     with BaseFileReader(storage, path) as reader:
-        footer, stored = reader.parquet.metadata, reader.parquet.schema_arrow
+        footer, stored = reader.parquet.metadata, reader.stored_schema
         stated = {bounds.column: bounds for bounds in column_bounds(footer, {field.name for field in columns})}
         is_old_file = has_old_days(footer.metadata or {})
         # Other writers leave NaN out of the bounds of floats, so that the rows have to tell.

@@ -239,7 +239,7 @@ def _rows_of(
     """Yield a base file's rows; of a file that has none of the columns, as many rows of nulls."""
     row_groups_read = None if row_groups is None else row_groups(base.parquet)
     # If the file lacks all wanted columns, its record key shows how many rows there are.
-    lacks_all = not set(columns.names).intersection(base.parquet.schema_arrow.names)
+    lacks_all = not set(columns.names).intersection(base.stored_schema.names)
     columns_read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
     for batch in base.batches(
         columns_read, batch_rows=batch_rows(base.parquet, columns_read), row_groups=row_groups_read
