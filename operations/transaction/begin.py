@@ -95,7 +95,7 @@ def begun(
 def _noted_after(work: Transaction, previous_time: str) -> Iterator[tuple[Transaction, Timeline | None]]:
     """Yield the write under the time of each of its notes, and the timeline as `_noted_time` returns it.
 
-    The notes of attempts that are over, up to ``previous_time``, are left out.
+    Notes up to ``previous_time`` are of attempts that are over, so the result omits them.
     """
     instant_time = ""
     for number in count(1):

@@ -64,9 +64,9 @@ def test_a_row_that_others_add_at_the_place_of_a_source_row_counts_whatever_its_
     table = made(tmp_path / "t", **terms)
     rows_meanwhile(monkeypatch).append((table, given((*theirs, 1, "theirs"))))
     source = given((*mine, 2, "mine"), (8, "b", 0, 2, "mine"))
-    done = table.merge(source).when_matched_update({"t": "source.t"}).execute()
+    merge_result = table.merge(source).when_matched_update({"t": "source.t"}).execute()
 
-    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2)
+    assert (counts(merge_result), merge_result.attempts) == ((0, 1, 0, 0), 2)
     empty = table.merge(source.slice(0, 0)).when_matched_delete().when_not_matched_insert_all()
     rows_meanwhile(monkeypatch).append((table, given((*theirs, 1, "theirs"))))
     assert empty.execute().attempts == 1, "no row of the table is about it"

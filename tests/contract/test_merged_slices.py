@@ -294,7 +294,7 @@ def test_a_table_that_is_ordered_by_no_column_is_refused(tmp_path: Path) -> None
 
 
 def test_a_delete_that_wins_before_partial_updates_stays_one_behind_a_delete_without_order(tmp_path: Path) -> None:
-    """A row came between the two, so the second is not one that the first leaves without effect."""
+    """A row lies between the two deletes, so the later delete takes effect although the earlier delete has no order."""
     columns = pa.schema([field.with_nullable(True) for field in schema(pa.int32())])
     row = {"id": "k0", "ts": 0, "seq": 0, "text": "a", "op": None, "_hoodie_is_deleted": None}
     stored_slice = Slice(open_storage(f"memory://{uuid.uuid4()}"), columns)

@@ -168,7 +168,7 @@ def test_frames_and_datasets_show_the_moment_of_their_making_however_often_they_
 
 @pytest.mark.parametrize("writes", [0, 1, 12], ids=["cleans nothing", "cleans", "cleans and archives"])
 def test_rows_that_were_cleaned_since_are_refused_however_much_was_archived(tmp_path: Path, writes: int) -> None:
-    """Also those of a file whose write was archived before they were asked for, and whose clean was archived since."""
+    """A reader may hold rows of a file whose write was archived before, and whose clean was archived since."""
     options = {"hoodie.clean.commits.retained": 1, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
     table = Table.create(tmp_path / "t", COLUMNS, record_key="id", partition_by="part", timestamps="local")
     table = Table(table.path, options={**options, "hoodie.pyhudi.durable": False})

@@ -432,8 +432,8 @@ def test_a_write_that_came_first_keeps_a_sort_in_place_out_of_its_file_groups(
             [left] = [one for one in slices(tmp_path) if one.base_time != result.instant]
             assert left.group.words in result.skipped
             made = {one.base.path for one in slices(tmp_path) if one.base is not None}
-            there = {str(one.relative_to(tmp_path)) for one in tmp_path.rglob(f"*_{result.instant}.parquet")}
-            assert there < made, "the file of the group that is left out is gone"
+            new_paths = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob(f"*_{result.instant}.parquet")}
+            assert new_paths < made, "the file of the group that is left out is gone"
 
     found = read(tmp_path)
     assert found.num_rows == 40

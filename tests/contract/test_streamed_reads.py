@@ -358,9 +358,9 @@ def decided(past: Past, number: int, *, as_completed: str | None = None) -> Call
     pending = Instant(commit.instant, action, State.REQUESTED)
     files.request(pending)
     files.start(pending)
-    done = Instant(commit.instant, action, State.COMPLETED, as_completed or commit.completed)
+    completed = Instant(commit.instant, action, State.COMPLETED, as_completed or commit.completed)
     newest = max(decisions.numbers(storage), default=0)
-    storage.create(decisions.path_of(newest + 1), Decision(DecisionKind.MAKE, done, body).encode())
+    storage.create(decisions.path_of(newest + 1), Decision(DecisionKind.MAKE, completed, body).encode())
 
     def put() -> None:
         storage.create(commit.file, body)

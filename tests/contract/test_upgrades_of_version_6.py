@@ -284,9 +284,9 @@ def test_a_table_is_readable_beside_copies_of_what_left_its_timeline(copied: Cal
 
 
 def _deleted_savepoint(table: arrow.Table, die: Callable[[], None]) -> None:
-    kept = table.savepoint().instant
+    savepoint_time = table.savepoint().instant
     die()
-    table.delete_savepoint(kept)
+    table.delete_savepoint(savepoint_time)
 
 
 def _restored(table: arrow.Table, die: Callable[[], None]) -> None:

@@ -45,10 +45,10 @@ def check(table: Path, name: str) -> None:
         if instant.action == "commit":
             body = timeline.files.read_commit(instant)
             named = {stat.path for stats in body.partition_to_write_stats.values() for stat in stats}
-            there = {
+            paths = {
                 path.relative_to(table).as_posix() for path in table.rglob(f"[!.]*_{instant.requested_time}.parquet")
             }
-            assert there == named, name
+            assert paths == named, name
 
 
 COMPACT = Merge(lambda storage, means: compact(storage, ALL, means), run, check)

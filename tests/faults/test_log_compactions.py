@@ -45,9 +45,9 @@ def check(table: Path, name: str) -> None:
         body = timeline.files.read_commit(instant)
         if body.operation_type == "LOG_COMPACT":
             named = {stat.path for stats in body.partition_to_write_stats.values() for stat in stats}
-            there = {path.relative_to(table).as_posix() for path in table.rglob(f".*_{instant.requested_time}.log.*")}
+            paths = {path.relative_to(table).as_posix() for path in table.rglob(f".*_{instant.requested_time}.log.*")}
             # Markers stay where it failed as it was taking them away.
-            assert {path for path in there if not path.startswith(".hoodie/")} == named, name
+            assert {path for path in paths if not path.startswith(".hoodie/")} == named, name
 
 
 JOIN = Merge(lambda storage, means: compact(storage, TWO, means), join, check)

@@ -67,9 +67,9 @@ def test_each_undoes_and_cleans_what_the_other_appended_and_compacted(tmp_path: 
     # Java cleans beside our savepoint, which names log files, and either goes back to it over compactions.
     savepoint(open_storage(str(saved_table)), appended)
     files = {
-        one.name
-        for one in saved_table.rglob("*")
-        if appended in one.name and one.parent != saved_table / ".hoodie/timeline"
+        path.name
+        for path in saved_table.rglob("*")
+        if appended in path.name and path.parent != saved_table / ".hoodie/timeline"
     }
     for number in range(3):
         java.write(saved_table, parted("a", 1, 2, value=20 + number), {**OPTIONS, "hoodie.compact.inline": "true"})
@@ -77,7 +77,7 @@ def test_each_undoes_and_cleans_what_the_other_appended_and_compacted(tmp_path: 
     run(saved_table)
     java.write(saved_table, parted("a", 3, value=31), OPTIONS)
     call(java, saved_table, "run_clean", "retain_commits => 1")
-    assert files <= {one.name for one in saved_table.rglob("*")}
+    assert files <= {path.name for path in saved_table.rglob("*")}
     assert errors(saved_table) == []
     again = tmp_path / "again"
     shutil.copytree(saved_table, again)

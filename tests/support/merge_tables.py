@@ -1,4 +1,4 @@
-"""A small table whose rows are merged and updated by Spark, and what is asked of it afterwards."""
+"""A small table whose rows tests merge and update by Spark, and the rows that it holds afterwards."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ from typing import Any
 
 from pyhudi import HudiTable
 from pyspark.sql import DataFrame, SparkSession
-from support.drive import rows_of, write
-from support.merge_rows import NAMES, SCHEMA, START, Values, counts, given
+from support.drive import write
+from support.merge_rows import NAMES, SCHEMA, START, Values, counts, given, rows
 
 COLUMNS = "id int, p string, ts bigint, n int, t string"
 
 
 def frame(spark: SparkSession, rows: list[Values], columns: str = COLUMNS) -> DataFrame:
     return spark.createDataFrame(rows, columns)
-
-
-def rows(table: HudiTable) -> list[Values]:
-    """Return what a table holds, read without Spark."""
-    return rows_of(table.path, *NAMES)
 
 
 def made(spark: SparkSession, path: Path, **terms: Any) -> HudiTable:

@@ -1,4 +1,4 @@
-"""A small table whose rows are merged and updated without Spark, and what is asked of it afterwards."""
+"""A small table whose rows tests merge and update without Spark, and the rows that it holds afterwards."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pyhudi import arrow
-from support.drive import rows_of
-from support.merge_rows import NAMES, SCHEMA, START, Values, counts, given
+from support.merge_rows import NAMES, SCHEMA, START, Values, counts, given, rows
 
 
 def made(path: Path, **terms: Any) -> arrow.Table:
@@ -15,10 +14,6 @@ def made(path: Path, **terms: Any) -> arrow.Table:
     table = arrow.Table.create(path, SCHEMA, **({} if "index" in terms else {"buckets": 2}), **terms)
     table.upsert(given(*START))
     return table
-
-
-def rows(table: arrow.Table) -> list[Values]:
-    return rows_of(table.path, *NAMES)
 
 
 __all__ = ["NAMES", "SCHEMA", "START", "Values", "counts", "given", "made", "rows"]

@@ -169,15 +169,15 @@ def random_step(chance: random.Random, table: pa.Schema | None, kinds: Sequence[
     stamp = LONG if table is None else chance.choice([LONG, INT, TEXT])
     schema = pa.schema([KEYS[0], KEYS[1].with_type(stamp), *columns])
     keys = chance.sample(range(8), 5)
-    stored_types = {} if table is None else {one.name: one.type for one in table}
+    stored_types = {} if table is None else {column.name: column.type for column in table}
     misspelt = chance.choice([(), (), _READ_AS_NUMBERS, _MISSPELT])
     rows = [
         {
             "id": f"k{key}",
             "ts": str(number) if stamp == TEXT else number,
             **{
-                one.name: random_value(chance, one.type, stored_types.get(one.name), misspelt=misspelt)
-                for one in columns
+                column.name: random_value(chance, column.type, stored_types.get(column.name), misspelt=misspelt)
+                for column in columns
             },
         }
         for key in keys

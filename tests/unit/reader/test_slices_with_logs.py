@@ -66,9 +66,9 @@ def test_a_base_row_that_wins_is_read_though_it_satisfies_no_predicate(storage: 
     written_slice = three_row_groups(storage)
     written_slice.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
 
-    found = dict(values(written_slice, EVENT, Compare("value", ">", 700)))
-    assert found.get("a00", 0) != 777
-    assert found["b199"] == 778
+    values_by_key = dict(values(written_slice, EVENT, Compare("value", ">", 700)))
+    assert values_by_key.get("a00", 0) != 777
+    assert values_by_key["b199"] == 778
 
 
 def test_what_a_window_left_out_of_the_base_wins_all_the_same(storage: Storage) -> None:
@@ -93,9 +93,9 @@ def test_row_groups_are_left_out_where_none_of_their_rows_could_win(
     written_slice = three_row_groups(storage)
     written_slice.add_log(Gone([("a01", None)]), Rows([row("a02", 20, 7)]))
 
-    found = values(written_slice, config, predicate)
-    assert len(found) == 99
-    assert ("a02", 7) in found
+    read_values = values(written_slice, config, predicate)
+    assert len(read_values) == 99
+    assert ("a02", 7) in read_values
 
 
 @pytest.mark.parametrize("logged", [False, True])

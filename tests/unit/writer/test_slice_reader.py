@@ -27,9 +27,9 @@ def test_row_groups_between_whose_bounds_no_wanted_key_lies_are_not_read(tmp_pat
     spills = local_spills(open_storage(str(tmp_path / "spills"), durable=False))
     reader = SliceReader(storage, CONFIG, SCHEMA, lambda time: True, 1 << 20, spills)
 
-    found = reader.read(
+    batches = reader.read(
         written_slice.file_slice, pa.schema([pa.field(RECORD_KEY, pa.string())]), pa.array(["150", "155", "900"])
     )
 
-    keys = {key for batch in found for key in batch.column(0).to_pylist()}
+    keys = {key for batch in batches for key in batch.column(0).to_pylist()}
     assert keys == {f"{n:03}" for n in range(100, 200)} | {"900"}
