@@ -230,20 +230,18 @@ def measure(data: Path, scale: float) -> dict[str, dict[str, float]]:
     # Where benchmarks work, as other tables do: not in the memory that a temporary folder may be.
     folder = tempfile.mkdtemp(prefix="without-spark-", dir=data.parent)
     try:
-        for row in (*LARGE, *SMALL_WORK):
-            kind = [] if row not in SMALL_WORK or row in LARGE else ["small"]
-            for asked in kind or (["large", "small"] if row in SMALL_WORK else ["large"]):
-                command = [sys.executable, __file__, str(data), "--one", asked, row, "--folder", folder]
-                try:
-                    printed = json.loads(_output(command))
-                except subprocess.CalledProcessError:
-                    # The work of the others is not lost for one of them.
-                    print(f"{row} failed without Spark", flush=True)
-                    continue
-                if printed["found"] not in (None, wanted):
-                    print(f"{row} found {printed['found']}, expected {wanted}", flush=True)
-                    continue
-                seconds |= printed["seconds"]
+        for kind, row in [*(("large", row) for row in LARGE), *(("small", row) for row in SMALL_WORK)]:
+            command = [sys.executable, __file__, str(data), "--one", kind, row, "--folder", folder]
+            try:
+                printed = json.loads(_output(command))
+            except subprocess.CalledProcessError:
+                # The work of the others is not lost for one of them.
+                print(f"{row} failed without Spark", flush=True)
+                continue
+            if printed["found"] not in (None, wanted):
+                print(f"{row} found {printed['found']}, expected {wanted}", flush=True)
+                continue
+            seconds |= printed["seconds"]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for row, of_row in imports().items():
