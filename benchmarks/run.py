@@ -226,8 +226,7 @@ def main() -> None:
 
 def _rows_of(arguments: argparse.Namespace) -> Path:
     """Return the folder of the rows of lineitem."""
-    folder: Path = arguments.work / f"lineitem-{arguments.scale:g}"
-    return folder
+    return Path(arguments.work, f"lineitem-{arguments.scale:g}")
 
 
 def _save(arguments: argparse.Namespace, seconds: Seconds, wrong: Sequence[str]) -> None:

@@ -190,7 +190,7 @@ def test_a_write_that_completes_while_its_table_is_upgraded_is_made_again(
 
 @dataclass
 class _Pauses:
-    """A clock that stands still; each of its pauses takes the next step."""
+    """The clock stands still, and each of its pauses takes the next step."""
 
     steps: list[Callable[[], object]]
 

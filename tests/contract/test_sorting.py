@@ -433,7 +433,7 @@ def test_a_write_that_came_first_keeps_a_sort_in_place_out_of_its_file_groups(
             assert left.group.words in result.skipped
             made = {one.base.path for one in slices(tmp_path) if one.base is not None}
             new_paths = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob(f"*_{result.instant}.parquet")}
-            assert new_paths < made, "the file of the group that is left out is gone"
+            assert new_paths < made, "the sort deletes the file of the group that it leaves out"
 
     found = read(tmp_path)
     assert found.num_rows == 40
