@@ -134,7 +134,7 @@ def _carry_out(
         target = work.open(options)
         with own_errors():
             changes = changes_of(target)
-            changes = replace(changes, rows=changes.rows.localCheckpoint())
+            changes = replace(changes, decided_rows=changes.decided_rows.localCheckpoint())
             changed_rows = count(changes)
             rows = rows_to_write(changes, changed_rows)
         compute_seconds = time.monotonic() - start

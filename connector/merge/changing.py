@@ -32,6 +32,9 @@ from .target import MergeTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# The last clause of a merge of few rows: it takes the rows with a match that no other clause takes.
+_KEEP = Clause("no clause", Side.MATCHED, ClauseKind.KEEP)
+
 # Columns of a row of changes besides those of the table. `KEY` and `PATH` are the new key and partition path.
 # PROVEN: the table certainly has no row at the place of an insert. OLDER: a lesser ordering value than the old row's.
 KIND, PROVEN, OLDER = "_pyhudi_kind", "_pyhudi_proven", "_pyhudi_older"
@@ -59,22 +62,28 @@ class MergeChanges:
     """Rows that change, one for each pair of a source row and a table row, or for a row of either side without a match.
 
     Attributes:
-        rows: The table's columns with their new values, and the columns named by the constants of this module.
+        decided_rows: The table's columns with their new values, and the columns named by the constants of this module;
+            of few rows, also those of the table that match and that no clause takes.
         reads: What was read; None if later writes to these rows do not matter.
         stored_rows: Rows of the table, including every row whose place an insert enters; None if only the whole table
             is sure to have them.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
         is_few: Whether the source, and so the changes, have few rows.
-        has_copies: Whether all rows of a key are among the changes, or none.
+        has_copies: Whether all rows of a key are among ``decided_rows``, or none.
     """
 
     target: MergeTarget
-    rows: DataFrame
+    decided_rows: DataFrame
     moves: bool
     reads: MergeReads | None = None
     stored_rows: DataFrame | None = None
     is_few: bool = False
     has_copies: bool = False
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows of ``decided_rows`` that change."""
+        return self.decided_rows.where(sf.col(KIND) != int(ClauseKind.KEEP)) if self.is_few else self.decided_rows
 
     @property
     def orders(self) -> bool:
@@ -128,6 +137,10 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
             reads = reads.of_values(near_rows.values)
         keyed_source = keyed_source if reads is None else reads.with_bounds(keyed_source)
         source_rows = keyed_source.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
+    is_few = near_rows is not None and near_rows.is_few
+    if is_few and matching.by_place and not take_all(clauses):
+        # All rows of a key then take part in the count, so the write need not read the stored keys to find copies.
+        clauses = [*clauses, _KEEP]
     rows = target.rows if near_rows is None or near_rows.rows is None else near_rows.rows
     table = rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
     joined = _join(table if near_rows is None else near_rows.hinted(table), source_rows, matching, clauses)
@@ -152,7 +165,6 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     inserted_places = rows if near_rows is not None and near_rows.holds(target, clauses, values) else None
     changes = _Choice(target, clauses, values, matching, frames, chosen).changes()
     has_copies = (source is None or matching.by_place) and take_all(clauses)
-    is_few = near_rows is not None and near_rows.is_few
     return replace(changes, reads=reads, stored_rows=inserted_places, is_few=is_few, has_copies=has_copies)
 
 
@@ -289,10 +301,10 @@ class _Choice:
         for clause, values in zip(self.clauses, self.values, strict=True):
             value_columns = {name: as_column(value, value_named(name, clause.method)) for name, value in values.items()}
             frame = self.frames[clause.side]
-            # A delete has stored values and nulls alone, whose casts need no check.
+            # Such rows have stored values and nulls alone, whose casts need no check.
             cast_columns.append(
                 {name: column.cast(kinds[name].dataType) for name, column in value_columns.items()}
-                if clause.kind is ClauseKind.DELETE
+                if clause.kind in {ClauseKind.DELETE, ClauseKind.KEEP}
                 else cast_values(frame, value_columns, kinds, clause.method, self.target.path)
             )
         clause_number = sf.col(_CLAUSE)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from ...methods.merging.clauses import ClauseKind
 from ...operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows, held_elsewhere
-from ...operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, count_changes
+from ...operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, UNCHANGED, count_changes
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ..placement.key_columns import KEY, PATH
 from .changing import (
@@ -36,8 +36,8 @@ _ROLE = "_pyhudi_role"
 def count(changes: MergeChanges) -> ChangedRows:
     """Return the counts of changed rows, made in one job or two, and refuse rows that one write cannot carry out.
 
-    ``changes.rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key would have
-    several rows, and `OlderRowError` if a new row is older than the row that it replaces.
+    ``changes.decided_rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key
+    would have several rows, and `OlderRowError` if a new row is older than the row that it replaces.
     """
     changed_rows = _count_in_this_process(changes) if changes.is_few else None
     if changed_rows is None:
@@ -63,9 +63,11 @@ def _entries(changes: MergeChanges) -> DataFrame:
     """Return what each row does, place by place: a row that moves has one entry at each of its two places.
 
     ``changes`` are the changed rows of a merge. The role of an entry is `STAYS` for an update in place, `GOES` for a
-    delete, `COMES` for a row that enters the place, and `LEAVES` for a row that moves away from it.
+    delete, `COMES` for a row that enters the place, `LEAVES` for a row that moves away from it, and `UNCHANGED` for a
+    row that no clause takes.
     """
-    single_role = sf.when(is_update(), STAYS).when(is_delete(), GOES).otherwise(COMES)
+    inserts = sf.col(KIND) == int(ClauseKind.INSERT)
+    single_role = sf.when(is_update(), STAYS).when(is_delete(), GOES).when(inserts, COMES).otherwise(UNCHANGED)
     ordered = changes.orders
     nothing = sf.lit(None)
     # Under a global index, a row keeps its place when only its partition changes.
@@ -93,15 +95,14 @@ def _entries(changes: MergeChanges) -> DataFrame:
             (shifted if role is single_role else sf.lit(False)).alias("shifted"),
         ]
 
-    inserts = sf.col(KIND) == int(ClauseKind.INSERT)
     single = entry(single_role, comes=inserts, goes=~inserts)
     if not changes.moves:
-        return changes.rows.select(*single)
+        return changes.decided_rows.select(*single)
     yes, no = sf.lit(True), sf.lit(False)
     leaves, comes = entry(sf.lit(LEAVES), comes=no, goes=yes), entry(sf.lit(COMES), comes=yes, goes=no)
     pair = sf.array(sf.struct(*leaves), sf.struct(*comes))
     exploded = sf.explode(sf.when(changes.leaves, pair).otherwise(sf.array(sf.struct(*single))))
-    return changes.rows.select(exploded.alias("entry")).select("entry.*")
+    return changes.decided_rows.select(exploded.alias("entry")).select("entry.*")
 
 
 def _places(changes: MergeChanges) -> DataFrame:
@@ -161,6 +162,7 @@ def _totals(places: DataFrame) -> DataFrame:
         sf.sum(deleted).alias("deleted"),
         sf.count_if(replaced).alias("replaced"),
         sf.count_if(goes > 1).alias("again"),
+        sf.count_if(twice & (changes + goes > 0)).alias("copied"),
         sf.sum(sf.when(replaced, 0).otherwise(sf.col("unproven"))).alias("unproven"),
         *(sf.min(sf.when(found & has_key, sf.struct(KEY, PATH))).alias(name) for name, found in conflicts.items()),
     )
@@ -168,7 +170,7 @@ def _totals(places: DataFrame) -> DataFrame:
 
 def _changed_rows(row: Row) -> ChangedRows:
     """Return the counts and the conflicts in the row that `_totals` made."""
-    sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven", "again")
+    sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven", "again", "copied")
     conflicts = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "keeps_old")}
     return ChangedRows.of(
         {name: int(row[name] or 0) for name in sums},

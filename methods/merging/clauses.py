@@ -34,9 +34,12 @@ class Side(Enum):
 
 
 class ClauseKind(IntEnum):
+    """What a clause does with the rows that it takes; `KEEP` leaves the table's rows as they are."""
+
     UPDATE = 0
     DELETE = 1
     INSERT = 2
+    KEEP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ class Clause:
 
         Raises `MissingColumnError`, `DuplicateColumnError` or `InvalidOptionError` for wrong columns.
         """
-        if self.kind is ClauseKind.DELETE:
-            # A deleting row needs what tells which row it deletes, and nothing else.
+        if self.kind in {ClauseKind.DELETE, ClauseKind.KEEP}:
+            # Such a row needs what tells which row of the table it is about, and nothing else.
             kept_names = target.kept_of_deletes
             return {name: of(TARGET, name) if name in kept_names else NULL for name in target.schema.names}
         new_values = (

@@ -37,6 +37,7 @@ class ChangedRows:
         replaced: The number of places that one row leaves and to which another row comes.
         unproven: The number of rows that come to places at which the table may have a row.
         again: The number of places at which several changes delete a row: several rows of the table, or the same row.
+        copied: The number of places at which a row changes and the table holds several rows.
         matched_often: Several rows change one row of the table, and not all of them delete it.
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.
@@ -49,6 +50,7 @@ class ChangedRows:
     replaced: int = 0
     unproven: int = 0
     again: int = 0
+    copied: int = 0
     matched_often: RowPlace | None = None
     held_twice: RowPlace | None = None
     crowded: RowPlace | None = None
@@ -60,7 +62,7 @@ class ChangedRows:
         """Return the changed rows by sums over all places, and by the first place of each forbidden change.
 
         ``sums`` has numbers of rows or places by what happens to them: ``comes``, ``leaves``, ``stays``, ``deleted``,
-        ``shifted``, ``replaced``, ``unproven`` and ``again``.
+        ``shifted``, ``replaced``, ``unproven``, ``again`` and ``copied``.
         """
         counts = RowCounts(
             inserts=sums["comes"] - sums["leaves"],
@@ -74,16 +76,17 @@ class ChangedRows:
             replaced=sums["replaced"],
             unproven=sums["unproven"],
             again=sums["again"],
+            copied=sums["copied"],
             **forbidden,
         )
 
     def needs_counts(self, *, has_copies: bool) -> bool:
         """Return whether the write must count the stored rows of changed keys, because it may change only some of them.
 
-        ``has_copies`` says that the changes have all rows of a key, or none.
+        ``has_copies`` says that all rows of a key were counted, or none.
         """
         if has_copies:
-            return self.again > 0
+            return self.copied > 0
         return bool(self.counts.updates or self.counts.deletes or self.left)
 
     def origin(self, read: tuple[ReadRows, ...], *, has_copies: bool) -> RowOrigin:
@@ -95,7 +98,8 @@ class ChangedRows:
         """Return the counts of both added up, and the first place of each forbidden change that either has."""
         own_counts, other_counts = asdict(self.counts), asdict(other.counts)
         counts = RowCounts(**{name: own_counts[name] + other_counts[name] for name in own_counts})
-        sums = {name: getattr(self, name) + getattr(other, name) for name in ("left", "replaced", "unproven", "again")}
+        summed = ("left", "replaced", "unproven", "again", "copied")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in summed}
         forbidden = ("matched_often", "held_twice", "crowded", "older", "keeps_old")
         return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in forbidden})
 

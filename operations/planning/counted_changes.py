@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from ...table.arrow.arrays import Mask, mask
 from .changed_rows import ChangedRows, RowPlace
 
-# What a changed row does at a place: it updates the row there, deletes it, moves it away, or enters.
-STAYS, GOES, LEAVES, COMES = range(4)
+# What a changed row does at a place: it updates the row there, deletes it, moves it away, or enters. A row of the table
+# that is UNCHANGED does nothing, and counts among the rows of its key.
+STAYS, GOES, LEAVES, COMES, UNCHANGED = range(5)
 # OPEN: a value of the row makes a partial update keep the stored value. UNPROVEN: the row comes to a place at which the
 # table may have a row. SHIFTED: the row changes its partition and, under a global index, keeps its place.
 COLUMNS = ("role", "key", "path", "row", "older", "open", "unproven", "shifted")
@@ -127,6 +128,7 @@ class ChangedPlaces:
         totals |= {"deleted": int(deleted.sum()), "replaced": int(np.count_nonzero(replaced))}
         # At a replaced place, this write takes away the stored row that would be in the way.
         totals |= {"again": int(np.count_nonzero(self.deleted_often)), UNPROVEN: int(sums[UNPROVEN][~replaced].sum())}
+        totals["copied"] = int(np.count_nonzero(held_twice & (changes + goes > 0)))
         return ChangedRows.of(totals, {name: self._first_place(places) for name, places in forbidden.items()})
 
     def _first_place(self, where: Mask) -> RowPlace | None:
@@ -144,4 +146,4 @@ def _is_set(entries: pa.Table, name: str) -> pa.ChunkedArray:
     return pc.fill_null(entries.column(name), False)
 
 
-__all__ = ["COLUMNS", "COMES", "GOES", "LEAVES", "RANK", "STAYS", "ChangedPlaces", "count_changes"]
+__all__ = ["COLUMNS", "COMES", "GOES", "LEAVES", "RANK", "STAYS", "UNCHANGED", "ChangedPlaces", "count_changes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.connector.merge.changing import make_changes
+from pyhudi.connector.table.made_from import MadeFrom
 from pyhudi.errors import DataError, PyHudiError
 from pyhudi.methods.merging.clauses import Clause, ClauseKind, Side
 from pyhudi.table.files.names import bucket_of
@@ -112,6 +114,34 @@ def test_a_merge_by_the_key_ends_as_one_that_scans_the_table(
     # A new row of a partition at which `on` does not look may have the key of a row there.
     assert key_outcomes[1:3] == ["DUPLICATE_KEY" if shape == "unique keys" else "NULL_KEY", "DUPLICATE_KEY"]
     assert key_outcomes[0][1] > 0 and key_outcomes[0][2] == 1
+
+
+def test_a_merge_by_the_key_sees_the_copies_of_keys_so_that_its_write_reads_no_keys(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts the matched rows that no clause takes, and computes no values for them."""
+    table = made(spark, tmp_path / "t", table_type="MERGE_ON_READ", buckets=1)
+    table.insert(frame(spark, [(1, "a", 7, 0, "copy"), (2, "a", 7, 0, "copy")]))
+    write, counts_copies = table._write_changes, []
+
+    def noted(rows: DataFrame, options: Mapping[str, Any], made_from: MadeFrom) -> Any:
+        counts_copies.append(made_from.of_stored)
+        return write(rows, options, made_from)
+
+    patch_seam(monkeypatch, "write changes of a merge", noted, of=table)
+    given: list[Values] = [(1, "a", 9, 0, ""), (2, "a", 9, 0, ""), (3, "b", 9, 6, ""), (4, "b", 9, 0, "")]
+    merge = table.merge(frame(spark, [*given, (4, "b", 9, 1, "")]))
+    quotient = {"n": "60 / source.n", "ts": "source.ts"}
+
+    merges = [
+        merge.when_matched_update(quotient, "source.n > 1").when_not_matched_insert_all(),
+        merge.when_matched_delete("target.id = 4"),
+        merge.when_matched_delete("target.id = 1"),
+    ]
+
+    assert [counts(each.execute()) for each in merges] == [(0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 2, 0)]
+    assert counts_copies == [False, False, True]
+    assert [row[:4] for row in rows(table)] == [(2, "a", 5, 2), (2, "a", 7, 0), (3, "b", 9, 10)]
 
 
 def outcome(merge: MergeBuilder) -> Any:

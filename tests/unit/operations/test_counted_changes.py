@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.operations.planning.changed_rows import ChangedRows, RowPlace
-from pyhudi.operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, count_changes
+from pyhudi.operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, UNCHANGED, count_changes
 from pyhudi.operations.result import RowCounts
 from support.share import share_of
 
@@ -24,7 +24,7 @@ Entry = tuple[int, str | None, str, str | None, bool, bool | None, bool, bool]
 
 @st.composite
 def entries(draw: st.DrawFn) -> Entry:
-    role = draw(st.sampled_from([STAYS, STAYS, GOES, LEAVES, COMES]))
+    role = draw(st.sampled_from([STAYS, STAYS, GOES, LEAVES, COMES, UNCHANGED]))
     comes = role == COMES
     return (
         role,
@@ -43,7 +43,8 @@ def place_of(entry: Entry, anywhere: bool) -> tuple[str, ...]:
 
 
 def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
-    sums = dict.fromkeys(("stays", "goes", "leaves", "comes", "deleted", "replaced", "unproven", "shifted", "again"), 0)
+    names = ("stays", "goes", "leaves", "comes", "deleted", "replaced", "unproven", "shifted", "again", "copied")
+    sums = dict.fromkeys(names, 0)
     wrong: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("matched_often", "held_twice", "crowded", "older", "keeps_old")
     }
@@ -58,7 +59,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
         several = changes > 0 and changes + goes > 1
         faults: dict[str, bool] = {
             "matched_often": several and len(rows) < 2,
-            "held_twice": several and len(rows) > 1,
+            "held_twice": (several or comes > 0) and len(rows) > 1,
             "crowded": stays + comes > 1,
             "older": any(entry[4] and entry[0] == STAYS for entry in here),
             "keeps_old": any(entry[5] and entry[0] == STAYS for entry in here),
@@ -73,6 +74,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
         sums["unproven"] += sum(entry[6] for entry in here)
         sums["shifted"] += sum(entry[7] for entry in here)
         sums["again"] += goes > 1
+        sums["copied"] += len(rows) > 1 and changes + goes > 0
     least = {
         name: RowPlace(*min(places, key=lambda place: (place[0].encode(), place[1].encode()))) if places else None
         for name, places in wrong.items()
