@@ -27,7 +27,6 @@ from ...operations.locating.tagger import Tagger
 from ...operations.planning.operation import DELETE_PARTITION, keeps_keys_unique
 from ...operations.planning.pinned import seen_moment
 from ...operations.planning.row_plan import plan_rows
-from ...table.files.names import FileGroupId
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable
 from ..source.spark_types import to_arrow
@@ -49,8 +48,10 @@ from .table_keys import GROUP, HOME, spark_tasks
 from .unique_keys import LEAVES, UniqueKeys, with_homes, written_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from ...index.base import LookupIndex
     from .slots import Placement
 
 
@@ -80,21 +81,11 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     newest = SeenTable.now(work.target.table) if work.settings.origin.based_on else seen
     # Refuses key columns of a wrong type also if the commit looks the keys up.
     placement = placement_of(df, newest, number_to_text=work.settings.evolution.number_to_text)
-    if index is None or work.target.operation.name == DELETE_PARTITION:
-        return None
-    # Rows of one key in several partitions are compared in Python, and an outside index has a client in Python.
-    through_python = index.is_global or not isinstance(index, TableLookup)
-    if not can_spell(df, placement) or (through_python and not has_arrow_batches()):
-        left_to_the_commit(work.target.table.path)
+    if index is None or not _tasks_can_tag(df, work, index, placement):
         return None
     start = time.monotonic()
-    rows = with_position(df) if work.target.operation.breaks_ties else df
-    for name in (FILE_GROUP, GROUP, HOME, LEAVES):
-        refuse_name(rows, name)
-    keyed = with_keys(rows, placement)
-    keyed = work.keep(without_shared_keys(keyed, work) if index.is_global else keyed)
+    keyed = _keyed_rows(df, work, index, placement)
     lookup = KeyLookup(work, index, seen, KeyRanges.of(keyed, work.target.table.path))
-    found_keys: FoundKeys | None = None
     keeps_unique = keeps_keys_unique(work.target.operation.name, work.target.config)
     if work.looks_up or keeps_unique:
         # An outside index first learns of the writes that it missed.
@@ -104,37 +95,71 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
         return None
     # Under a global index, an insert too may fold rows of one key from different partitions.
     resolves = index.is_global and (work.looks_up or work.target.operation.rules.fold)
-    if resolves and lookup.ranges.rows:
-        # A plan for rows of which, as for those of this lookup, a task has all of a file group.
-        request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
-        plan = plan_rows(request, work.target, newest.schema)
-        found_keys = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).resolve(keyed)
-    elif work.looks_up and not resolves:
-        found_keys = lookup.find(keyed)
-    if found_keys is None and (work.looks_up or resolves):
-        return None
-    new_counts = lookup.ranges.counts if found_keys is None else found_keys.new_counts
-    # Without a view, new keys join no existing file group.
-    view = seen.view if work.fills else None
-    shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new_counts)
-    groups = sum(len(share.shares) for share in shares.values()) + (0 if found_keys is None else found_keys.groups)
+    found_keys: FoundKeys | None = None
+    if resolves or work.looks_up:
+        found_keys = _resolve(keyed, lookup, newest.schema) if resolves else lookup.find(keyed)
+        if found_keys is None:
+            return None
+    with_groups, groups = _with_file_groups(keyed, found_keys, lookup)
     figures = None
     if found_keys is not None and work.looks_up:
         figures = replace(found_keys.figures, seconds=round(time.monotonic() - start, 3))
-    repeating = found_keys.repeating if found_keys is not None and work.appends else frozenset[FileGroupId]()
-    with_groups = _with_file_groups(keyed, found_keys, Places(shares, work.appends, repeating), lookup)
     return TaggedRows(_by_file_group(with_groups, groups, placement), moment, figures)
 
 
-def _with_file_groups(keyed: DataFrame, found_keys: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
-    """Return rows with their file groups: of new keys if nothing was looked up, else by a join with the found keys."""
+def _tasks_can_tag(df: DataFrame, work: Tagging, index: LookupIndex, placement: Placement) -> bool:
+    """Return whether Spark's tasks can compute the keys of the rows and look them up; log it if Spark is too old."""
+    if work.target.operation.name == DELETE_PARTITION:
+        return False
+    # Rows of one key in several partitions are compared in Python, and an outside index has a client in Python.
+    through_python = index.is_global or not isinstance(index, TableLookup)
+    if not can_spell(df, placement) or (through_python and not has_arrow_batches()):
+        left_to_the_commit(work.target.table.path)
+        return False
+    return True
+
+
+def _keyed_rows(df: DataFrame, work: Tagging, index: LookupIndex, placement: Placement) -> DataFrame:
+    """Return rows with their keys and partition paths, persisted, and with positions if these decide between rows."""
+    rows = with_position(df) if work.target.operation.breaks_ties else df
+    for name in (FILE_GROUP, GROUP, HOME, LEAVES):
+        refuse_name(rows, name)
+    keyed = with_keys(rows, placement)
+    return work.keep(without_shared_keys(keyed, work) if index.is_global else keyed)
+
+
+def _resolve(keyed: DataFrame, lookup: KeyLookup, table_schema: pa.Schema) -> FoundKeys | None:
+    """Return the places of keys that are unique in the whole table; None if the commit has to find them."""
+    if not lookup.ranges.rows:
+        return None
+    work = lookup.work
+    # Once the rows have their file groups, one task gets all rows of a file group, so the plan is made for such rows.
+    schema, settings = to_arrow(keyed.drop(KEY, PATH).schema), replace(work.settings, colocated=True)
+    request = replace(work.request, schema=schema, write=settings)
+    plan = plan_rows(request, work.target, table_schema)
+    return UniqueKeys(lookup, Tagger(plan, lookup.seen if work.looks_up else None)).resolve(keyed)
+
+
+def _with_file_groups(keyed: DataFrame, found_keys: FoundKeys | None, lookup: KeyLookup) -> tuple[DataFrame, int]:
+    """Return rows with their file groups, and how many file groups get rows.
+
+    The rows are of new keys if nothing was looked up, else they are joined with the found keys.
+    """
+    work = lookup.work
+    new_counts = lookup.ranges.counts if found_keys is None else found_keys.new_counts
+    # Without a view, new keys join no existing file group.
+    view = lookup.seen.view if work.fills else None
+    shares = shares_of(work.target.config, work.settings.lookup.sizes, view, lookup.seen.timeline, new_counts)
+    new_groups = sum(len(share.shares) for share in shares.values())
     if found_keys is None:
-        return places.with_file_groups(keyed)
+        return Places(shares, work.appends, frozenset()).with_file_groups(keyed), new_groups
+    places = Places(shares, work.appends, found_keys.repeating if work.appends else frozenset())
+    groups = new_groups + found_keys.groups
     if found_keys.is_resolved:
-        return written_rows(
-            _joined_with_keys(keyed, with_homes(found_keys.keys, places), lookup), leaving=found_keys.moves
-        )
-    return _joined_with_keys(keyed, places.with_file_groups(found_keys.keys, sf.col(GROUP)).drop(GROUP), lookup)
+        joined = _joined_with_keys(keyed, with_homes(found_keys.keys, places), lookup)
+        return written_rows(joined, leaving=found_keys.moves), groups
+    keys = places.with_file_groups(found_keys.keys, sf.col(GROUP)).drop(GROUP)
+    return _joined_with_keys(keyed, keys, lookup), groups
 
 
 def _joined_with_keys(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:

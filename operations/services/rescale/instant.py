@@ -91,13 +91,17 @@ class RescaleCompletion:
             return None
         check_claim(self.work, timeline)
         instants_since = InstantsSincePlan.find(self.work, timeline)
-        changed = self._refuse_stale(instants_since)
+        changed_partitions = self._partitions_changed_since(instants_since)
         replaced = [source.group for source in self.sources]
-        rule_steps = steps_of_rule(self.work.table, self._rule(timeline, changed))
+        rule_steps = steps_of_rule(self.work.table, self._rule(timeline, changed_partitions))
         return Outcome(self._body(), self.written, replaced=replaced, first=(rule_steps,))
 
-    def _refuse_stale(self, instants_since: InstantsSincePlan) -> set[str]:
-        """Return the partitions that other writes changed since the rescale read; raise if it read one of them."""
+    def _partitions_changed_since(self, instants_since: InstantsSincePlan) -> set[str]:
+        """Return the partitions that other writes changed since the rescale read.
+
+        Raises `CommitConflictError` if one of them is a partition that the rescale divides, or if what it read was
+        undone.
+        """
         files = (file for source in self.sources for file in source.data_files)
         base_times = self.work.table.format.makers(files, instants_since.timeline)
         changed_partitions: set[str] = set()
