@@ -167,7 +167,7 @@ def _carry_out(
             with ExitStack() as open_files:
                 return _Attempt.of(work, options, clauses, typed_source, on).write(write_id, past, open_files)
 
-        return run_again(work.storage, resolved, attempt)
+        return run_again(work.storage, resolved, attempt, reads_first=True)
 
 
 @dataclass

@@ -154,18 +154,23 @@ class RowWrite:
 
 
 def run_again(
-    storage: Storage, resolved: ResolvedOptions, attempt: Callable[[str, PastAttempts], CommitResult]
+    storage: Storage,
+    resolved: ResolvedOptions,
+    attempt: Callable[[str, PastAttempts], CommitResult],
+    *,
+    reads_first: bool = False,
 ) -> CommitResult:
     """Attempt a write until it completes, or the time of its options is over; log its result.
 
-    Raises the own error of a source of rows that fails.
+    An attempt that ``reads_first`` makes its rows of the table's, see `Retries.run`. Raises the own error of a source
+    of rows that fails.
     """
     from ..operations.write.retries import Retries  # noqa: PLC0415 (see methods/__init__.py)
 
     options, start = resolved.options, time.monotonic()
     retries = Retries.of(storage, options.write_settings(), write_id=options.write_id, application=options.application)
     try:
-        return timed(retries.run(attempt), start, resolved.notices)
+        return timed(retries.run(attempt, reads_first=reads_first), start, resolved.notices)
     except SourceFailedError as failure:
         raise failure.error from failure.error.__cause__
 

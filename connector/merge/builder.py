@@ -139,8 +139,10 @@ def _carry_out(
             rows = rows_to_write(changes, changed_rows)
         compute_seconds = time.monotonic() - start
         read_rows = () if changes.reads is None else changes.reads.rows()
-        counts = changed_rows.needs_counts(has_copies=changes.has_copies)
-        made_from = MadeFrom(target.moment, read_rows, counts, changed_rows.counts, past, deletes_read=True)
+        of_stored = changed_rows.needs_counts(has_copies=changes.has_copies)
+        made_from = MadeFrom(
+            target.moment, read_rows, of_stored=of_stored, counted=changed_rows.counts, past=past, deletes_read=True
+        )
         with newer_columns_conflict(target, lambda: work.open(options)):
             commit_result = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
         total = commit_result.seconds.get("total", 0.0) + compute_seconds
@@ -149,7 +151,7 @@ def _carry_out(
             seconds={**commit_result.seconds, "changes": round(compute_seconds, 3), "total": round(total, 3)},
         )
 
-    return work.retries(options).run(attempt)
+    return work.retries(options).run(attempt, reads_first=True)
 
 
 def rows_to_write(changes: MergeChanges, changed_rows: ChangedRows) -> DataFrame:

@@ -46,10 +46,14 @@ class Retries:
 
     A ticket, a file in the table's folder, makes them wait at some places: partitions or buckets. The places of this
     write's rows are not known before. So the first ticket covers the places at which this process met a writer lately;
-    later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its progress.
+    later tickets cover the whole table. ``shown`` is entered for the time of the write, and shows its progress. A write
+    ``is_named`` if the user gave its id.
     """
 
-    def __init__(self, settings: WriteSettings, ticket: Ticket, shown: AbstractContextManager[None] | None) -> None:
+    def __init__(
+        self, settings: WriteSettings, ticket: Ticket, shown: AbstractContextManager[None] | None, *, is_named: bool
+    ) -> None:
+        self._is_named = is_named
         self._storage = ticket.storage
         self._settings = settings
         self._ticket = ticket
@@ -69,15 +73,19 @@ class Retries:
         table = find_table(storage)
         owner = Owner.of_this_process(write_id or generated_id(), application, settings.patience)
         start_time = format_time(int(time.time() * 1000), "UTC" if table is None else table.config.timezone)
-        return cls(settings, Ticket(storage, f"{start_time}.{uuid.uuid4().hex[:8]}", owner, {}), shown)
+        ticket = Ticket(storage, f"{start_time}.{uuid.uuid4().hex[:8]}", owner, {})
+        return cls(settings, ticket, shown, is_named=bool(write_id))
 
-    def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
+    def run(self, attempt: Callable[[str, PastAttempts], CommitResult], *, reads_first: bool = False) -> CommitResult:
         """Return the result of the first attempt that completes; raise its `CommitConflictError` when time is over.
 
-        ``attempt`` writes under the write id of all attempts, and notes the earlier attempts in its instant.
+        ``attempt`` writes under the write id of all attempts, and notes the earlier attempts in its instant. If it
+        ``reads_first``, it makes its rows of the table's. Then it does not run for a write that has completed in an
+        earlier call, because the rows of the table are others now, of which it might make no write.
         """
         with self._shown:
-            return self._attempt_until_complete(attempt)
+            earlier_result = self._completed_attempt() if reads_first and self._is_named else None
+            return self._attempt_until_complete(attempt) if earlier_result is None else earlier_result
 
     def _attempt_until_complete(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         """Repeat attempts, each in its turn among the writers with tickets, and return the result of the completed one.

@@ -67,6 +67,18 @@ def test_clauses_are_asked_in_their_order_and_the_first_that_holds_counts(table:
     assert "when_matched_delete(condition=" in repr(merge)
 
 
+def test_a_merge_that_has_a_name_is_done_once(table: arrow.Table) -> None:
+    """A repeat changes nothing, even if its rows could not be merged any more."""
+    named = {"hoodie.pyhudi.write.id": "batch-7"}
+    merge = table.merge(given((1, "a", 6, 10, "x"))).when_matched_update_all()
+    first = merge.execute(**named)
+    table.upsert(given((1, "a", 9, 90, "later")))
+    again = merge.execute(**named)
+
+    assert (again.instant, counts(again)) == (first.instant, (0, 1, 0, 0))
+    assert rows(table)[0] == (1, "a", 9, 90, "later")
+
+
 SHAPES: dict[str, dict[str, Any]] = {
     "base files": {},
     "log files": {"table_type": "MERGE_ON_READ"},

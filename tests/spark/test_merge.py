@@ -70,6 +70,18 @@ def test_clauses_are_asked_in_their_order_and_the_first_that_holds_counts(
     assert counts(again) == (0, 2, 0, 0), "it may be run again, and sees the table as it is now"
 
 
+def test_a_merge_that_has_a_name_is_done_once(spark: SparkSession, table: HudiTable) -> None:
+    """A repeat changes nothing, even if its rows could not be merged any more."""
+    named = {"hoodie.pyhudi.write.id": "batch-7"}
+    merge = table.merge(frame(spark, [(1, "a", 6, 10, "x")])).when_matched_update_all()
+    first = merge.execute(**named)
+    table.upsert(frame(spark, [(1, "a", 9, 90, "later")]))
+    again = merge.execute(**named)
+
+    assert (again.instant, counts(again)) == (first.instant, (0, 1, 0, 0))
+    assert rows(table)[0] == (1, "a", 9, 90, "later")
+
+
 SHAPES: dict[str, dict[str, Any]] = {
     "log files": {"table_type": "MERGE_ON_READ"},
     "looked up": {"index": "SIMPLE"},
