@@ -39,7 +39,7 @@ from ..result import (
     result_of,
 )
 from ..rollback.dead import ONE_PROCESS, give_up_begun
-from ..transaction.left_overs import forget
+from ..transaction.left_overs import try_to_forget
 from ..transaction.life import finish, seal
 from ..transaction.write_stats import commit_metadata
 from .after_commit import announce_missing, follow_up
@@ -132,9 +132,9 @@ def commit_write(
             tasks_wrote = any(result.written for result in results)
             attempt = Attempt(first_plan, spills, open_spills, tasks_wrote, plan_again is not None)
             committed = Attempts(attempt, plan_again).run(partial(_attempt_commit, results))
-    if committed.plan is not first_plan:
-        # A later attempt, or a replay, is the completed instant. The spills were in the folder of the first.
-        forget(plan.storage, first_plan.instant_time)
+    if committed.plan.instant_time != first_plan.instant_time:
+        # A later attempt completed under another instant. The spills were in the folder of the first.
+        try_to_forget(plan.storage, first_plan.instant_time)
     if not committed.result.instant:
         # The write changes nothing, so its instant leaves the timeline.
         give_up_begun(first_plan.transaction)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import CommitConflictError
+from pyhudi.errors import CommitConflictError, StorageError
 from pyhudi.operations.result import find_write
 from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
@@ -15,7 +15,9 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.instant import abort_write
 from pyhudi.storage import open_storage
+from pyhudi.storage.local import LocalStorage
 from pyhudi.table.table import open_table
+from pyhudi.timeline.writers.owner import Claim
 from support.attempts import IMPATIENT, SCHEMA, rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, noted, plan, rows_of, task, write
@@ -71,6 +73,22 @@ def test_a_write_that_completes_while_another_merges_is_merged_again(
     assert done.attempts == 3
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 4), ("k5", 5), ("k6", 6)]
     assert_whole(table)
+
+
+def test_left_overs_that_cannot_be_deleted_fail_no_complete_write(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = plan(table, SCHEMA, settings=AGAIN)
+    handed = [task(slow, rows(1, 3, value=2, ts=2), 0)]
+    write(table, rows(1, 4, value=3), settings=AGAIN)
+    delete, first = read_seam("delete a local folder"), Claim(open_storage(str(table)), handed[0].instant_time).folder
+
+    def refuse(storage: LocalStorage, folder: str) -> None:
+        if folder == first:
+            raise StorageError(f"The store could not delete {folder}.", "Try again.")
+        delete(storage, folder)
+
+    patch_seam(monkeypatch, "delete a local folder", refuse)
+    assert commit_write(slow, handed).attempts == 2
+    assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 2), ("k4", 3)]
 
 
 def test_a_replay_that_completed_meanwhile_is_the_result(table: Path) -> None:

@@ -23,6 +23,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "list a local folder": "storage.local:LocalStorage.list",
     "look into a local folder": "storage.local:LocalStorage.look",
     "delete local files": "storage.local:LocalStorage.delete",
+    "delete a local folder": "storage.local:LocalStorage.delete_folder",
     "look into a folder in memory": "storage.memory:MemoryStorage.look",
     "make a local folder": "storage.disk:make_folder",
     "open a local file": "storage.local:LocalStorage.open_input",
