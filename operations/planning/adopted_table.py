@@ -22,7 +22,7 @@ from ...table.config.property_keys import (
 from ...table.config.table_config import bucket_properties
 from ...table.config.table_settings import TERMS
 from ...table.inferred.index import InferredIndex, is_unnoted, mixed, with_inferred
-from ...table.keys.time_partitions import TimeOptions
+from ...table.keys.time_partitions import TimeOptions, with_both_zones
 from .table_terms import DELETE_FIELD, DELETE_MARKER, NO_UPDATE_MODE, PAYLOAD_CLASS, UNAVAILABLE, TableTerms, shown
 
 
@@ -94,18 +94,26 @@ class AdoptedTable(TableTerms):
                 f"it ({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
             )
         conflicts += self._update_mode_conflicts(config)
-        time_options = config.time_options
-        has_times = bool(self.settings.time_options) and PartitionType.TIMESTAMP in config.partition_types
-        for key, asked_value in self.settings.time_options.items():
-            if not has_times:
-                conflicts.append(f"{key} is given, and no partition of the table is made of times")
-            elif time_options.get(key, asked_value) != asked_value:
-                conflicts.append(f"{key} is {shown(asked_value)} here and {shown(time_options[key])} in the table")
+        conflicts += self._time_conflicts(config)
         if conflicts:
             raise OptionConflictError(
                 f"Options disagree with the table {self.path}: {'; '.join(conflicts)}.",
                 "Leave these options out: after creation a write needs none.",
             )
+
+    def _time_conflicts(self, config: TableConfig) -> list[str]:
+        """Return a sentence for each time option that contradicts the table; empty for none."""
+        # Only for time options, because the types of some tables' partitions cannot be told.
+        if self.settings.time_options and PartitionType.TIMESTAMP not in config.partition_types:
+            return [
+                f"{key} is given, and no partition of the table is made of times" for key in self.settings.time_options
+            ]
+        stored = with_both_zones(config.time_options)
+        return [
+            f"{key} is {shown(asked_value)} here and {shown(stored[key])} in the table"
+            for key, asked_value in with_both_zones(self.settings.time_options).items()
+            if stored.get(key, asked_value) != asked_value
+        ]
 
     def _update_mode_conflicts(self, config: TableConfig) -> list[str]:
         """Return a sentence for each option of partial updates that contradicts the table; empty for none."""

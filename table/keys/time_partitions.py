@@ -194,6 +194,12 @@ class TimePartitions:
         )
 
 
+def with_both_zones(time_options: Mapping[str, str]) -> dict[str, str]:
+    """Return time options with the zones of input and output that count: the option for both outranks each."""
+    shared = time_options.get(key.TIME_ZONE)
+    return {**time_options, **(dict.fromkeys(key.TIME_ZONES, shared) if shared else {})}
+
+
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
     """Reads the time options of a table's properties, or of a write; methods raise InvalidOptionError."""

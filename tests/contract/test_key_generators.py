@@ -166,6 +166,7 @@ def test_a_table_is_not_told_a_zone_that_its_rows_contradict(anywhere: Place) ->
     [
         ({"time_options": {key.TIME_OUTPUT_FORMAT: "yyyyMMdd"}}, r"'yyyyMMdd' here and 'yyyy/MM/dd'"),
         ({"time_options": {key.TIME_OUTPUT_ZONE: "Asia/Tokyo"}}, "'Asia/Tokyo' here and 'UTC'"),
+        ({"time_options": {key.TIME_ZONE: "Asia/Tokyo"}}, "'Asia/Tokyo' here and 'UTC'"),
         ({"key_generator": KeyGeneratorType.SIMPLE}, "SIMPLE here and TIMESTAMP"),
         ({"partition_fields": ("t",), "partition_types": (PartitionType.SIMPLE,)}, "'SIMPLE' here and 'TIMESTAMP'"),
     ],
