@@ -165,7 +165,8 @@ class _Round:
 
     def carry_out(self, wanted: Iterable[Instant]) -> ServiceResult:
         """Archive the instants that still may be archived."""
-        instants = archivable_prefix(self.timeline, wanted)
+        # The newest write stays. A rollback may have undone the write that was the newest of the earlier listing.
+        instants = archivable_prefix(self.timeline, {*wanted}.difference(self.timeline.writes[-1:]))
         if not instants:
             return ServiceResult(self.table.path, _ACTION)
         noted = read_noted(self.table.storage)

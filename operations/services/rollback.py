@@ -16,6 +16,7 @@ from ...timeline.metadata.models import CommitMetadata, RollbackPlan
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
+from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience
 from ..meeting.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, forbids, judge, kind_of, known_of
 from ..meeting.taken import was_removed, with_retries
@@ -187,11 +188,13 @@ def _depends_on(later: Instant) -> bool:
 def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:
     """Refuse a rollback of the completed write `victim` that would lose rows from before that write.
 
-    Raises `UndoError` if the timeline would have no write left although writes were archived, or if the older file
-    slice is gone to which readers would return in a file group that the write changed or replaced.
+    Raises `UndoError` if the timeline would have no write left although writes are or will be archived, or if the older
+    file slice is gone to which readers would return in a file group that the write changed or replaced.
     """
     what = f"The rollback of {victim.requested_time}"
-    if len(timeline.writes) == 1 and table.archive.writes():
+    archived_until = max(announced(table.storage), default="")
+    staying_writes = [write for write in timeline.writes if write.requested_time > archived_until]
+    if len(staying_writes) == 1 and (archived_until or table.archive.writes()):
         raise UndoError(
             f"{what} of the table {table.path} would leave no write on its timeline, and readers would not take "
             "archived writes for committed.",

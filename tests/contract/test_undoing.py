@@ -388,6 +388,25 @@ def test_what_is_being_archived_is_neither_undone_nor_kept(life: Life, act: Call
     assert len(timeline_at(life.path).instants) == len(life.instants)
 
 
+def test_a_rollback_leaves_the_writes_that_will_be_archived_a_newer_one(life: Life) -> None:
+    """Readers take archived writes for committed by the oldest write of the timeline."""
+    storage = open_storage(str(life.path))
+    announcements.announce(storage, life.instants[-2])
+    with pytest.raises(UndoError, match="no write on its timeline"):
+        rollback(storage, life.instants[-1])
+
+    assert content(life.path) == life.contents[-1]
+
+
+def test_an_archiving_that_meets_a_rollback_of_the_newest_write_leaves_the_one_before(life: Life) -> None:
+    storage, listed = open_storage(str(life.path)), timeline_at(life.path)
+    rollback(storage, life.instants[-1])
+    archive(storage, ArchiveSettings(min_commits=1, max_commits=1), timeline=listed)
+
+    assert content(life.path) == life.contents[-2]
+    assert [write.requested_time for write in timeline_at(life.path).writes][-1] == life.instants[-2]
+
+
 def test_a_restore_that_met_an_archiving_is_taken_back(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was announced after the restore had looked; nobody requests the restore again."""
     storage = open_storage(str(life.path))
