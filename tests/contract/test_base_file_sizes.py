@@ -74,6 +74,16 @@ def test_every_way_that_opens_the_file_refuses_it(tmp_path: Path, kind: str, ind
     assert rows_of(path, "id", "value") == [("k1", 3), ("k2", 3)]
 
 
+def test_a_compaction_that_another_process_planned_refuses_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    make(path, "MERGE_ON_READ", "BUCKET")
+    compacting.schedule(str(path))
+    file = put_back(path)
+
+    with pytest.raises(CorruptFileError, match=file.name):
+        compacting.run(path)
+
+
 @pytest.mark.parametrize("size", [0, None])
 def test_a_write_that_states_no_size_is_believed(tmp_path: Path, size: int | None) -> None:
     path = tmp_path / "t"

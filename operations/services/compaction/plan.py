@@ -149,14 +149,14 @@ def named_slices(
     partitions = sorted({operation.partition_path or "" for operation in compaction_plan.operations})
     listings = _files_of_partitions(storage, partitions)
     replaced = read_replaced(timeline).replaced
-    # A new file of a replaced file group would be rows of the table again once the replacing instant is archived.
+    # Leave out replaced file groups: once the replacing instant is archived, their files would be rows of the table.
     operations = [
         operation
         for operation in compaction_plan.operations
         if (operation.partition_path or "", operation.file_id or "") not in replaced
     ]
     plan = tuple(_slice_of_operation(storage, instant, operation, listings) for operation in operations)
-    written = read_stated(timeline, [log for file_slice in plan for log in file_slice.logs])
+    written = read_stated(timeline, [file for file_slice in plan for file in file_slice.data_files])
     stated_slices = tuple(_with_stated_sizes(file_slice, written) for file_slice in plan)
     return stated_slices, listings, compaction_plan.extra_metadata or {}
 
