@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -143,9 +143,13 @@ def jobs_of(
 
 
 def jobs_of_groups(
-    plan: WritePlan, view: FileView, timeline: Timeline, rows: Mapping[FileGroupId, GroupRows]
+    plan: WritePlan,
+    view: FileView,
+    timeline: Timeline,
+    rows: Mapping[FileGroupId, GroupRows],
+    repeating: Collection[FileGroupId] = (),
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
-    """Return the jobs for rows of existing file groups, each with its rows."""
+    """Return the jobs for rows of existing file groups, each with its rows; they rewrite the groups ``repeating``."""
     slices, clustered = SlicesByGroup(view), clustered_groups(timeline)
     jobs = []
     for group in sorted(rows):
@@ -153,7 +157,7 @@ def jobs_of_groups(
         refuse_clustered(plan, clustered, group)
         if file_slice is None:
             raise unknown_group(plan, group)
-        jobs.append((FileGroupWrite(group, file_slice), rows[group]))
+        jobs.append((FileGroupWrite(group, file_slice, rewrites=group in repeating), rows[group]))
     return jobs
 
 

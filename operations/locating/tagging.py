@@ -162,6 +162,7 @@ class _Lookup:
         self._groups: list[FileGroupId] = []
         self._numbers: dict[Route | FileGroupId, int] = {}
         self._routes: list[Route] = []
+        # The number of new rows by partition.
         self._counts: Counter[str] = Counter()
         self.nowhere = MergeCounts()
         self.figures = LookupFigures()
@@ -240,7 +241,7 @@ class _Lookup:
         targets = np.full(all_rows.num_rows, -1, np.int64)
         for path, positions in by_partition(_keyed_at(keyed, pa.array(resolved.new))):
             absent = resolved.new[positions]
-            new = absent[self._count_new(path, rows.take(pa.array(absent)))]
+            new = absent[self._are_new(path, rows.take(pa.array(absent)))]
             targets[winners[new]] = self._number(Route(path, _NEW))
         # A row with several places has the first as its target, and goes to the others as a copy.
         first_of_key = np.unique(resolved.rows, return_index=True)[1]
@@ -265,20 +266,22 @@ class _Lookup:
         rows = concat(part.batches).take(pa.array(absent))
         path = part.portion.route.partition_path
         if not self._plan.folds:
-            return absent[self._count_new(path, rows)]
+            return absent[self._are_new(path, rows)]
         winners = self._tagger.fold(rows)
         won = rows.take(pa.array(winners))
-        live = self._count_new(path, won)
+        live = self._are_new(path, won)
         if not self._plan.lays_rows:
             return absent[winners[live]]
         # A partial merge combines all rows of the key, not the winner alone.
         live_keys = won.column(RECORD_KEY).filter(pa.array(live))
         return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=live_keys))]
 
-    def _count_new(self, path: str, rows: pa.RecordBatch) -> Mask:
-        """Return which of the rows, winners of keys that partition ``path`` lacks, are no deletes; count all rows.
+    def _are_new(self, path: str, rows: pa.RecordBatch) -> Mask:
+        """Return which rows of the partition ``path``, which lacks the keys of all, are new ones and no deletes.
 
-        Raises `KeyNotFoundError` if the rules say that the key of a delete or of a partial update must exist.
+        It counts the new rows, for the sizes of new file groups, and the deletes, whose keys were not found. If a write
+        folds the rows of a key, these are the winners alone. Raises `KeyNotFoundError` if the rules say that the key
+        of a delete or of a partial update must exist.
         """
         self.absent.add(path)
         deleted = self._tagger.spec.deleted(rows)
@@ -349,6 +352,8 @@ class CopiesElsewhere:
         self._replaced = replaced
         self._buffers = open_buffers(plan, local, "gone")
         self._numbers: dict[FileGroupId, int] = {}
+        # File groups that hold one of the keys several times.
+        self._repeating: set[FileGroupId] = set()
         self.figures = LookupFigures()
 
     def groups_with_copies(
@@ -369,7 +374,7 @@ class CopiesElsewhere:
             raise
         groups = list(self._numbers)
         rows = {groups[route.number]: gathered.take(route) for route in gathered.routes()}
-        return jobs_of_groups(self._plan, seen.view, seen.timeline, rows)
+        return jobs_of_groups(self._plan, seen.view, seen.timeline, rows, self._repeating)
 
     def _find_copies(self, keyed: KeyedRows) -> None:
         """Buffer the keys of one pass for the file groups outside of the replaced partitions that hold them.
@@ -385,10 +390,12 @@ class CopiesElsewhere:
         # Pairs of a row and a file group that holds its key; a code is the position of the group among `tags.groups`.
         rows, codes = np.append(located, tags.copied), np.append(tags.codes[located], tags.copy_codes)
         outside = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
-        elsewhere = outside[codes] if len(tags.groups) else np.zeros(0, np.bool_)
+        elsewhere = outside[codes]
         rows, codes = rows[elsewhere], codes[elsewhere]
         keys = pa.RecordBatch.from_arrays([keyed.record_keys], names=[RECORD_KEY])
-        # Log files may have deleted the key there.
+        # Readers and log files of other engines would take away the first row of such a key alone.
+        self._repeating.update(tags.groups[code] for code in tags.repeating)
+        # Log files may have deleted the key there: only a row that readers see is a copy.
         live = self._old_rows.look(keys, tags.groups)(rows, codes).live
         rows, codes = rows[live], codes[live]
         if not len(rows):

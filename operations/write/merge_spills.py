@@ -73,6 +73,7 @@ def add_written_keys(
     if written[0].is_log:
         # Appended rows of keys that the slice has add no key to it.
         keys_after = keys_before if keys_before.holds(_all_keys(rows)).all() else None
+    # The keys of a slice with log files include those that the log files delete, so its merge leaves unknown keys.
     elif not (job.file_slice and job.file_slice.logs):
         keys_after = _merged(plan, keys_before, rows, written[0])
     if keys_after is not None:
@@ -192,7 +193,7 @@ class _CommitMerge:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Only rewritten file groups count: rows that are appended to log files are merged by readers.
         size += sum(job.size for job, _ in tagged.jobs if job.rewrites or not plan.appends)
-        size += sum(job.size for job, _ in tagged.gone if not plan.of_deletes().appends)
+        size += sum(job.size for job, _ in tagged.gone if job.rewrites or not plan.of_deletes().appends)
         _refuse_beyond(plan, size)
         _warn_of_much(plan, size)
         written = self._write((*tagged.jobs, *tagged.gone), tagged.known_partitions, size, gone=len(tagged.gone))

@@ -82,6 +82,18 @@ def test_the_option_deletes_the_other_copies_and_counts_them(tmp_path: Path, mad
     assert_healthy(tmp_path)
 
 
+def test_copies_within_a_file_group_go_by_a_new_base_file(tmp_path: Path) -> None:
+    """Other engines would hold a delete in a log file against the first row of its key."""
+    write(tmp_path, rows(1, value=1), table=TABLES["mor"], settings=APART)
+    copies = [rows(3, 4, value=1, p="b"), rows(3, value=2, p="b")]
+    write(tmp_path, pa.concat_tables(copies), operation="insert", settings=APART)
+
+    result = write(tmp_path, rows(3, value=3), operation="insert_overwrite", settings=MOVES)
+
+    assert (result.inserts, result.deletes, result.log_files) == (1, 2, 0)
+    assert shown(tmp_path) == [("a", "k3", 3), ("b", "k4", 1)]
+
+
 def test_a_key_of_two_partitions_within_the_rows_is_refused_unless_they_are_folded(tmp_path: Path) -> None:
     write(tmp_path, rows(1, value=1), table=COPY_ON_WRITE, settings=APART)
     twice = [rows(2, value=2), rows(2, value=3, p="b")]
