@@ -362,7 +362,9 @@ class KeyLookup:
             rows = KeyedRows(as_array(few_absent, KEY), as_array(few_absent, PATH).dictionary_encode())
             index.refuse_elsewhere(rows, np.arange(len(rows)), view, spread.look)
             return replace(places, pairs=pairs)
-        slices = view.all_slices()
+        own_partitions = self.ranges.counts.keys()
+        # If the rows are of several partitions, each of these may hold keys of the others.
+        slices = [file_slice for file_slice in view.all_slices() if own_partitions != {file_slice.partition_path}]
         spans = dict.fromkeys((file_slice.partition_path for file_slice in slices), self.ranges.between)
         candidates = spread.overlapping(slices, spans)
         example = str(few_absent.column(KEY)[0].as_py())  # one value, for the error
