@@ -9,12 +9,19 @@ rule for writers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
-from ...errors import ColumnDifference, MissingColumnError, SchemaMismatchError, UnsupportedTypeError
+from ...errors import (
+    ColumnDifference,
+    DuplicateColumnError,
+    MissingColumnError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
 from ...table.schema.columns import without_meta
 
 _TO_ARROW: dict[str, pa.DataType] = {
@@ -67,13 +74,21 @@ def to_spark(schema: pa.Schema) -> T.StructType:
 
 
 def select(table: pa.Schema, columns: Sequence[str], table_path: str) -> pa.Schema:
-    """Return the named columns of a table, in this order; a `MissingColumnError` names absent columns."""
+    """Return the named columns of a table, in this order.
+
+    Raises `MissingColumnError` for absent columns, and `DuplicateColumnError` for a column that comes twice.
+    """
     absent_names = [name for name in columns if name not in table.names]
     if absent_names:
         raise MissingColumnError(
             f"The table {table_path} has no column {', '.join(map(repr, absent_names))}; it has "
             f"{', '.join(table.names)}.",
             "Ask for columns of the table, in its own spelling.",
+        )
+    repeated_name = next((name for name, count in Counter(columns).items() if count > 1), None)
+    if repeated_name is not None:
+        raise DuplicateColumnError(
+            f"A read names the column {repeated_name!r} of the table {table_path} twice.", "Name it once."
         )
     return pa.schema([table.field(name) for name in columns])
 

@@ -22,7 +22,7 @@ from ...table.seen_table import SeenTable
 from ..placement.batch_keys import BatchKeys
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of, with_numbers
-from ..placement.key_columns import KEY, PATH, can_spell, with_keys
+from ..placement.key_columns import KEY, PATH, can_spell, check_columns, with_keys
 from ..placement.key_places import Tagging
 from ..placement.key_text import quoted
 from ..placement.slots import Placement
@@ -40,10 +40,10 @@ _BY_PATH = frozenset({"PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_
 
 
 def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[str]) -> DataFrame | None:
-    """Return the rows distributed for a sort mode; None if the mode needs no shuffle.
+    """Return the rows distributed for a sort mode; None if it needs no shuffle, or Spark cannot compute the keys.
 
-    ``mode`` is a sort mode of Hudi's bulk insert. ``columns`` replace the record key as sort columns under every
-    mode. Raises `MissingColumnError` if the rows lack one.
+    ``mode`` is a sort mode of Hudi's bulk insert. With ``columns`` the rows are distributed by ranges of the partition
+    columns and these, whatever the mode. Raises `MissingColumnError` if the rows lack a column.
     """
     config = placement.config
     if columns:
@@ -57,7 +57,8 @@ def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[st
         return df.repartitionByRange(*map(quoted, sort_columns))
     by_path = mode in _BY_PATH and bool(config.partition_fields)
     if config.generates_keys:
-        # Generated keys follow the order of the rows. Few different values share a partition path.
+        check_columns(df, placement)
+        # Generated keys follow the order of the rows, which no sort changes. Few different values share a path.
         return df.repartition(*map(quoted, placement.columns)) if by_path else None
     if not (by_path or mode == GLOBAL_SORT) or not can_spell(df, placement):
         return None

@@ -21,7 +21,7 @@ from ..meeting.transaction import Transaction
 from .abort import abort
 from .commit_path import begin
 from .followers import bounded_columns
-from .left_overs import forget
+from .left_overs import forget, try_to_forget
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -83,7 +83,7 @@ def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline
     """
     chosen_time = timeline.greatest_time()
     for _ in range(_MOST_TIMES):
-        # Table services take odd times, and claim them later.
+        # An even time, as writes take, because it is claimed before the decision. Times chosen in a decision are odd.
         chosen_time = next_time(int(time.time() * 1000), chosen_time, table.config.timezone, parity=Parity.EVEN)
         work = Transaction(
             table=table,
@@ -100,11 +100,15 @@ def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline
         )
         if work.claim.make(owner):
             if work.seal.key() is None:
-                # A pending instant without a reserve counts as given up.
-                work.reserve.hold()
-                Heartbeat(table.storage, chosen_time).touch()
+                try:
+                    # A pending instant without a reserve counts as given up, so that the reserve comes first.
+                    work.reserve.hold()
+                    Heartbeat(table.storage, chosen_time).touch()
+                except BaseException:
+                    try_to_forget(table.storage, chosen_time)
+                    raise
                 return work
-            # An older write of this time is over, and its late tasks look for that seal.
+            # A write that had this time is over. Its seal is left, which would stop the tasks of this instant, too.
             forget(table.storage, chosen_time)
     raise ConcurrentWriteError(
         f"The {action} of the table {table.path} found no free time on the timeline, {_MOST_TIMES} times in a row.",
