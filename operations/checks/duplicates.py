@@ -78,7 +78,9 @@ class _Scope:
             tables += [
                 rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in repeated_rows
             ]
-        aggregates = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
+        # A row without a commit time is a row, too.
+        nulls_too = pc.CountOptions("all")
+        aggregates = [(COMMIT_TIME, name, nulls_too) for name in ("count", "distinct")] + [(_GROUP, "count_distinct")]
         # With several threads the order of groups would vary, and with it the first key, which the finding names.
         groups = pa.concat_tables(tables).group_by(RECORD_KEY, use_threads=False).aggregate(aggregates)
         groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
@@ -117,8 +119,8 @@ class _Scope:
     def _report(self, groups: pa.Table) -> None:
         """Report duplicates as errors if only upserts wrote them, and as warnings if an insert may have added them.
 
-        ``groups`` has a row for each such key: the number of its rows, their distinct commit times, and the number of
-        file groups that have some.
+        ``groups`` has a row for each key that several rows have: the number of these rows, their distinct commit
+        times, and the number of file groups that have some.
         """
         subject = self.subject
         times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
@@ -128,17 +130,19 @@ class _Scope:
         may_be_added = np.zeros(groups.num_rows, np.bool_)
         may_be_added[parents.filter(pc.is_in(times.flatten(), pa.array(adding_times, pa.string()))).to_numpy()] = True
         if subject.index is not None and subject.index.needs_lookup:
-            # A write folds the rows of a key. If it wrote several rows of it, it found the key in several file groups.
-            copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
+            # An upsert that looks keys up rewrites every copy that an earlier insert left, so that all get its time.
+            # One time, with each row in a file group of its own, may hide an insert. A bucket index finds one group.
+            in_own_groups = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
             one_write = pc.equal(pc.list_value_length(times), 1)
-            may_be_added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
+            may_be_added |= pc.and_(in_own_groups, one_write).to_numpy(zero_copy_only=False)
         for check, is_of_check in ((DUPLICATE_KEY, ~may_be_added), (KEY_ADDED_TWICE, may_be_added)):
             duplicates = groups.filter(pa.array(is_of_check))
             if duplicates.num_rows:
                 first_key = duplicates.column(RECORD_KEY)[0].as_py()  # one value, to be named
-                copies = duplicates.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
+                first_count = duplicates.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
                 what = (
-                    f"{self.where} has {duplicates.num_rows} record keys several times, {first_key!r} {copies} times."
+                    f"{self.where} has {duplicates.num_rows} record keys several times, {first_key!r} {first_count} "
+                    "times."
                 )
                 subject.findings.add(check, what, file=self.partition)
 

@@ -25,7 +25,7 @@ from support.rules.health import codes, errors, findings
 from support.seams import patch_seam
 from support.sick.log_symptoms import LOG_SYMPTOMS
 from support.sick.sick_tables import SICK, Sick
-from support.sick.spoiling import Symptom, make_healthy, newest_files, rows
+from support.sick.spoiling import Symptom, column, make_healthy, newest_files, rows
 from support.sick.symptoms import SYMPTOMS
 
 DOCS = Path(__file__).parents[3] / "docs" / "validating.md"
@@ -201,6 +201,14 @@ def test_duplicates_are_found_however_few_hashes_fit_into_memory(table: Path, mo
 
     assert [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"] == seen
     assert "5 record keys" in seen[0]
+
+
+def test_copies_without_a_commit_time_are_counted(table: Path) -> None:
+    column("_hoodie_record_key", lambda keys: [keys[0], *keys[:-1]])(table)
+    column("_hoodie_commit_time", lambda times: [None] * len(times))(table)
+
+    [told] = [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"]
+    assert "1 record keys several times" in told
 
 
 def test_copies_that_an_insert_left_and_an_upsert_rewrote_are_no_sickness_of_upserts(tmp_path: Path) -> None:
