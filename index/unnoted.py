@@ -18,12 +18,13 @@ from ..errors import MissingOptionError
 from ..storage.threads import for_each
 from ..table.arrow.string_order import unique_in_order
 from ..table.config import property_keys as names
+from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import FileSlice
 from ..table.files.key_footers import FOOTERS, KeyFooter
 from ..table.files.view import FileView
 from .base import NOT_FOUND, KeyedRows, LookupFigures, Positions, Tags
 from .lookup import SimpleIndex, Unit
-from .slice_keys import Hits, WantedKeys
+from .slice_keys import Hits
 
 # As many footers are read before the number of candidates is judged again.
 _FOOTERS_AT_ONCE = 256
@@ -71,17 +72,21 @@ class UnnotedIndex(SimpleIndex):
         return LookupFigures(len(slices), len(candidates), slices_read, sum(hits.bytes for hits in looks))
 
     def _candidates(self, keys: pa.StringArray, slices: Sequence[FileSlice], view: FileView) -> list[FileSlice]:
-        """Return the slices that may hold some of the keys by their footers; one too many ends the search."""
-        wanted = WantedKeys.of(keys)
+        """Return the slices that may hold some of the keys by their footers.
+
+        The search ends after a part of the slices if more were found than may be opened.
+        """
+        filter_keys = FilterKeys(keys)
 
         def may_hold(file_slice: FileSlice) -> bool:
             """Return whether a slice may hold some of the keys; True if it has log files, whose keys no footer has."""
             base = file_slice.base
             if base is None or file_slice.logs:
                 return True
-            # The cache may have dropped the filter; the range alone may exclude the file.
-            keys_in_range = KeyFooter(FOOTERS.range_of(view.storage, base)).possible(wanted.filtered)
-            return len(keys_in_range) > 0 and len(FOOTERS.read(view.storage, base).possible(wanted.filtered)) > 0
+            # A range that this process has kept may exclude the file, which is then not opened for its filter. If none
+            # is kept, all keys are possible here.
+            keys_in_range = KeyFooter(FOOTERS.range_of(view.storage, base)).possible(filter_keys)
+            return len(keys_in_range) > 0 and len(FOOTERS.read(view.storage, base).possible(filter_keys)) > 0
 
         candidates: list[FileSlice] = []
         for start in range(0, len(slices), _FOOTERS_AT_ONCE):

@@ -44,15 +44,14 @@ class BatchKeys:
         return None if keys is None else cls(keys)
 
     def note(self, tags: Tags, rows: KeyedRows, seen: SeenTable) -> None:
-        """Note the file slices that hold the keys of the batch, and the partitions of absent keys."""
-        for group in tags.groups:
-            file_slice = seen.view.slices(group.partition_path).get(group.file_id)
-            if file_slice is not None:
-                self.slices[group] = file_slice
+        """Note the file slices that hold keys of the batch, and the partitions that may get its other keys."""
+        for path in {group.partition_path for group in tags.groups}:
+            # Each call builds all slices of a partition.
+            slices = seen.view.slices(path)
+            self.slices |= {group: slices[group.file_id] for group in tags.groups if group.partition_path == path}
         absent = np.flatnonzero(tags.codes == NOT_FOUND)
-        self.partitions_of_new_keys.update(
-            pc.unique(rows.paths.take(absent).dictionary_decode()).to_pylist()
-        )  # O(partitions)
+        paths = pc.unique(rows.paths.take(absent).dictionary_decode())
+        self.partitions_of_new_keys.update(paths.to_pylist())  # O(partitions)
 
     def complete(self, timeline: Timeline, instant_time: str) -> None:
         """Keep what the batch learned, after its instant completed; nothing if the timeline lacks the instant."""
