@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError
+from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError
 from ...table.inferred.index import with_inferred_index
 from ...table.inferred.key_encoding import with_inferred_key_encoding
 from ...table.latest_schema import columns_of
@@ -284,7 +284,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
         except (ConcurrentWriteError, CommitConflictError):
             raise
         except Exception as error:
-            newest_write = max((instant.requested_time for instant in timeline.writes), default="")
+            newest_write = max((write.requested_time for write in timeline.writes), default="")
             text = error.what if isinstance(error, PyHudiError) else type(error).__name__
             try:
                 failures.note(storage, time_of_plan, self._failure(instant).again(newest_write, text))
@@ -293,7 +293,9 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                 logger.warning("table %s: the failure of %s is not noted", self.table.path, shown, exc_info=True)
             raise
         if self._failure(instant).times and self.instant == time_of_plan:
-            failures.forget(storage, [time_of_plan])
+            # The plan is carried out all the same; a later call deletes a note that stays.
+            with suppress(StorageError):
+                failures.forget(storage, [time_of_plan])
 
     def _pending_plan(self, instant: Instant) -> tuple[Unit, ...] | None:
         """Return the units of a pending plan that this call has to carry out; otherwise None.

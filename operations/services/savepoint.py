@@ -1,4 +1,7 @@
-"""A savepoint: keeps the files of the table as of one write from cleaning, and the write from being undone."""
+"""A savepoint: keeps the files of the table as of one write from cleaning, and the write from being undone.
+
+It completes by a decision of the table (`timeline/writers/decisions.py`), which any process may carry out.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,9 @@ def savepoint(
         if dry_run:
             slices = _slices_to_keep(table, timeline, at)
             files = sum(len(file_slice.files) for file_slice in slices)
-            return ServiceResult(storage.path, _ACTION, files=files, seconds=time.monotonic() - began, dry=True)
-        # Make this before the inflight file: it fails for texts that no file can hold.
-        empty = SavepointMetadata(
+            return ServiceResult(storage.path, _ACTION, at, files=files, seconds=time.monotonic() - began, dry=True)
+        # Make this before the inflight file: it refuses a user or a comment that is no valid Unicode.
+        without_files = SavepointMetadata(
             savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
         )
         # An archiving process either sees the savepoint and stops before it, or has announced how far it will archive:
@@ -61,10 +64,11 @@ def savepoint(
         pending = Instant(at, _ACTION, State.INFLIGHT)
         is_new = start(table, pending)
         try:
-            complete(table, pending, partial(_outcome, table, at, empty))
+            complete(table, pending, partial(_outcome, table, at, without_files))
         except PyHudiError:
-            # Another process that made the file may complete the savepoint. If the savepoint is decided, the next
-            # process that decides completes it, but only while the file exists.
+            # Take the inflight file back, so that nothing pending is left. Not if another process made it, which may
+            # still complete it, and not once the decision to complete it is made: whoever decides next carries that
+            # out, and needs the file. The first error is the one to raise.
             with suppress(StorageError):
                 if is_new and not _is_decided(table, pending):
                     remove_pending(table, pending)
@@ -148,10 +152,10 @@ def _is_decided(table: Table, pending: Instant) -> bool:
     )
 
 
-def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline) -> Outcome | None:
+def _outcome(table: Table, at: str, without_files: SavepointMetadata, timeline: Timeline) -> Outcome | None:
     """Return the outcome of a savepoint, with the files that it keeps; None if it is complete already.
 
-    `empty` is the savepoint's body without these files.
+    `without_files` is the savepoint's body without these files.
     """
     if _find_savepoint(timeline, at, State.COMPLETED) is not None:
         return None
@@ -164,7 +168,7 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
         partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
         for partition, files in names.items()
     }
-    return Outcome(empty.model_copy(update={"partition_metadata": parts}), followed=False)
+    return Outcome(without_files.model_copy(update={"partition_metadata": parts}), followed=False)
 
 
 def _slices_to_keep(table: Table, timeline: Timeline, at: str) -> list[FileSlice]:
