@@ -186,15 +186,18 @@ def _constant(node: Any) -> pa.Scalar | None:
 
 
 def _values(node: Any) -> pa.Array | None:
-    """Return the values of a list, which is written as a stream of Arrow; None for any other node."""
+    """Return the values of a list, which Polars serializes as a stream of Arrow; None for any other node."""
     node_name, inner = _name_and_contents(node)
+    # A named list, as one made of a Series.
     if node_name == "Alias":
         return _values(inner[0])
-    stream = inner["Scalar"].get("List") if node_name == "Literal" else None
+    is_scalar = node_name == "Literal" and "Scalar" in inner
+    stream = inner["Scalar"].get("List") if is_scalar else None
     if stream is None:
         return None
     with pa.ipc.open_stream(bytes(stream)) as reader:
         values = reader.read_all().column(0).combine_chunks()
+    # Conditions compare texts of this type, and no views of texts.
     return values.cast(pa.string()) if pa.types.is_string_view(values.type) else values
 
 

@@ -187,7 +187,7 @@ class ReadMethods(ArrowMethods):
         _require("pandas", "to_pandas", self._path)
         request = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
         rows = self._selection(request).reader().read_all()
-        return rows.to_pandas(types_mapper=types_mapper)  # O(columns), which Arrow brings over whole
+        return rows.to_pandas(types_mapper=types_mapper)  # O(columns) calls: Arrow converts each column in C++
 
     def to_polars(
         self,

@@ -236,7 +236,7 @@ class PyHudiDataSource(DataSource):
         return parse_carried(Watermark, PINNED, text)
 
     def _carried_buckets(self) -> BucketChoice | None:
-        """Return the buckets of a join by bucket; None for all."""
+        """Return the buckets that a join or an aggregation by bucket reads with this source; None for all."""
         text = self._carried_text(BUCKETS)
         if text is None:
             return None

@@ -169,13 +169,15 @@ class _KeyTexts:
 
 
 def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyParser) -> pa.LargeListArray:
-    """Return n lists: the values of each record key that belong to certain fields (none for all), in key order.
+    """Return for each record key the list of its values in some fields, in the order of the key; no fields mean all.
 
-    ``parser`` is the release whose rules the writers of the keys followed. ``__null__`` becomes null and ``__empty__``
-    an empty string. Under ``RELEASE_1`` a key without a comma or without a colon is its own only value; in others a
-    comma ends a value if a name and a colon follow it, so that values may hold commas and colons; a key that holds none
-    of the fields is its own only value. Under ``RELEASE_0`` only a key without a colon is its own only value; others
-    are cut at every comma, and pieces without a colon are values too.
+    ``__null__`` becomes null and ``__empty__`` an empty string. ``parser`` is the release whose rules the writers of
+    the keys followed:
+
+    - ``RELEASE_1``: a key without a comma, without a colon, or with none of the fields is its own only value. In other
+      keys a comma ends a value if a name and a colon follow, so that values may hold commas and colons.
+    - ``RELEASE_0``: only a key without a colon is its own only value. Others are cut at every comma, and a piece
+      without a colon is a value, too.
     """
     texts = _KeyTexts(*string_buffers(record_keys))
     cut_keys = texts.cut_as_release_0 if parser is KeyParser.RELEASE_0 else texts.cut_as_release_1
@@ -183,6 +185,7 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
     offsets = texts.offsets
     if pieces is None or pieces.whole.all():
         return pa.LargeListArray.from_arrays(np.arange(len(offsets)), record_keys)
+    # Only RELEASE_0 makes pieces without a name, and these always count.
     has_name = pieces.colon >= 0
     is_wanted = ~has_name
     if fields:

@@ -59,15 +59,16 @@ def plan_splits(
     loads = [(0, number) for number in range(count)]
     for part in sorted(parts, key=lambda part: (-part.size, part.path, part.row_groups or ())):
         cost = part.size + OPEN_COST
-        size, number = loads[0]
-        if size and size + cost > split_size:
+        load, task = loads[0]
+        # A task without a part takes any part, however large.
+        if load and load + cost > split_size:
             # Even the task that has least has no room left.
             heapq.heappush(loads, (cost, len(tasks)))
             tasks.append([part])
         else:
-            heapq.heapreplace(loads, (size + cost, number))
-            tasks[number].append(part)
-    return [Split(tuple(task)) for task in tasks]
+            heapq.heapreplace(loads, (load + cost, task))
+            tasks[task].append(part)
+    return [Split(tuple(parts_of_task)) for parts_of_task in tasks]
 
 
 def whole(file_slice: FileSlice) -> SlicePart:

@@ -1,7 +1,8 @@
 """What differs between table versions: one format a version, chosen when a table is opened.
 
-A format has a slot where two versions differ; docs/decisions names the fact behind each. What a version's properties
-say of merging is chosen in `table.config`, below this module.
+Tables that were upgraded from version 6 and may have its log files get a variant of their version's format. A format
+has a slot where two versions differ; docs/decisions names the fact behind each. What a version's properties say of
+merging is chosen in `table.config`, below this module.
 """
 
 from __future__ import annotations
@@ -103,7 +104,10 @@ _WITH_OLD_LOG_NAMES = {
 
 
 def format_of(config: TableConfig) -> TableFormat:
-    """Return the format of a table's version; TableVersionError for a version without one."""
+    """Return the format of a table; TableVersionError for a version without one.
+
+    A table that was upgraded from version 6 has a variant of its version's format if it may have old log files.
+    """
     table_format = _FORMATS.get(config.version)
     if table_format is None:
         raise TableVersionError(

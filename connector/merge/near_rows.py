@@ -182,18 +182,23 @@ def _read_columns(
         snapshot: The rows to read, whose columns these are.
     """
     schema = snapshot.schema
-    expressions: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
+    expressions: list[Any] = []
+    if on is not None:
+        expressions += [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
     for clause in clauses:
         expressions += clause.values_of(target, columns, with_fields).values() if clause.side is Side.MATCHED else ()
         expressions += clause.condition if isinstance(clause.condition, Mapping) else [clause.condition]
+    # A column counts as named if its name is anywhere in a text, since too many columns are no error. A plain column of
+    # the source names none of the table.
     texts = [value.lower() for value in expressions if isinstance(value, str) and not is_of_side(value, SOURCE)]
     if (
-        # Placeholders, Columns and stars may need any column.
+        # A placeholder keeps the stored value of any column, pyhudi does not look into a Column, and a star is all.
         target.leaves_open
         or any(isinstance(value, Column) for value in expressions)
         or any("*" in text for text in texts)
     ):
         return schema
+    # What finds rows by their keys, what a delete needs of its row, and what marks a row as a delete.
     always = {RECORD_KEY, PARTITION_PATH, *number_columns(snapshot.config, schema), *target.kept_of_deletes}
     if target.config.delete_marker is not None:
         always.add(target.config.delete_marker.field)

@@ -108,6 +108,7 @@ def _keys_by_spark(
     key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{error}\n")))
     # A row without a key has to pass, so that it fails the query.
     in_range = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
+    # `FILE_NAME` is the file's name as Spark knows it: the stored column of this name may have an older file's.
     key_rows = keys.where(in_range).select(key.alias(KEY), FILE_NAME)
     return key_rows.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(
         PATH, KEY, GROUP, sf.lit(False).alias(LOGGED)

@@ -49,11 +49,18 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
     def __init__(
         self, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool, checkpoint: str | None
     ) -> None:
+        """Keep what the batches of a query need.
+
+        ``overwrite`` says that each batch replaces the table, as in the output mode complete. ``checkpoint`` is the
+        path of the query's checkpoint folder, None if it is unknown.
+        """
         self._path = path
+        # None in the copies in tasks; what tasks need of the options is kept beside them.
         self._options: HudiOptions | None = options
         self._schema = schema
         self._overwrite = overwrite
-        self._checkpoint_arguments = checkpoint or "", path, options.storage_options
+        # Of a `CheckpointFolder`, whose module is imported where one is made.
+        self._checkpoint_arguments = (checkpoint or "", path, options.storage_options)
         self._log_level = options.log_level
         self._plan: WritePlan | None = None
 

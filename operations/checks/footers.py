@@ -65,7 +65,8 @@ def _check_footer(
 ) -> None:
     """Report what is wrong with the footer of one base file: its columns, its key-values, its bounds of keys.
 
-    ``schema`` is None if the table's columns are unknown; ``newest`` are the base files of newest slices.
+    ``schema`` is None if the table's columns are unknown; ``newest`` has the file groups of the newest slices, by the
+    paths of their base files.
     """
     if not file.path.endswith(".parquet"):
         subject.findings.add(
@@ -85,7 +86,7 @@ def _check_footer(
         _check_key_values(subject, file, footer)
         check_bounds(subject, file, footer, bounds)
         if not subject.deep and file.path in newest:
-            # A deep check looks at all keys; this check at the two keys in each footer.
+            # A deep check looks at all keys. Here the least and the greatest key of each newest slice must do.
             key_range = KeyRange.of(footer, file.path)
             if key_range is not None:
                 subject.check_buckets(file, newest[file.path], pa.array([key_range.least, key_range.greatest]))

@@ -187,9 +187,10 @@ class _RowCheck:
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
 
     def _check_made(self, rows: pa.RecordBatch, keys: KeyGenerator) -> None:
-        """Compare the record keys and partition paths that the key generator makes of rows with those stored."""
+        """Compare the record keys that the key generator makes with those stored, and the paths with the slice's."""
         subject = self.subject
         try:
+            # Keys that a write has generated are of no columns, so nothing can make them again.
             if not subject.config.generates_keys:
                 stored, made_keys = plain(rows.column(RECORD_KEY)), keys.record_keys(rows)
                 wrong = mask(pc.not_equal(stored, made_keys))
@@ -203,6 +204,7 @@ class _RowCheck:
         except NullKeyError as error:
             subject.tell(KEY_MISMATCH, self.file, f"{self.file.path}: {error.what}")
         except PyHudiError as error:
+            # It names no file, so that it is reported once for all files.
             what = f"Record keys and partition paths were not compared with the rows: {error.what}"
             subject.findings.add(NOT_CHECKED, what)
 

@@ -133,7 +133,8 @@ class OtherWriters:
         """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
 
         The heartbeat is None if none was judged. It skips the `victims` of pending rollbacks. Raises
-        `ConcurrentWriteError` if a pending instant keeps the write out and its process lives, or may live.
+        `ConcurrentWriteError` if a pending instant keeps the write out and its process lives, or may live, and
+        `UnsupportedTableError` for a clustering without a plan.
         """
         restore = pending_restore(timeline)
         if restore is not None and forbids(Meeting(WRITE, RESTORE)):
@@ -144,8 +145,8 @@ class OtherWriters:
             kind = kind_of(instant.action)
             if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in victims:
                 continue
-            names_groups = says_what_it_holds(timeline, instant)
-            if kind is WRITE and not names_groups:
+            has_plan = says_what_it_holds(timeline, instant)
+            if kind is WRITE and not has_plan:
                 liveness = self._death_of_rescaler(timeline, instant)
                 if liveness is not None:
                     dead_writes.append((instant, liveness.beat))
@@ -156,16 +157,16 @@ class OtherWriters:
                 dead_writes += [] if liveness is None else [(instant, liveness.beat)]
                 continue
             # A clustering with a plan may have the action of an overwrite.
-            kind = CLUSTERING if names_groups else kind
-            # A plan that names no file group leaves unknown what the clustering will change.
-            names_none = kind is CLUSTERING and not names_groups
-            if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: names_none}))) is Verdict.GO_ON:
+            kind = CLUSTERING if has_plan else kind
+            # Without a plan it is unknown which file groups the clustering will change.
+            lacks_plan = kind is CLUSTERING and not has_plan
+            if judge(Meeting(WRITE, kind, shared=all_shared({Shared.UNTOLD: lacks_plan}))) is Verdict.GO_ON:
                 continue
-            if not names_none:
+            if not lacks_plan:
                 raise in_the_way_error(timeline, instant)
             raise UnsupportedTableError(
-                f"The clustering {instant.requested_time} is pending on the table {self.table.path}, and its plan "
-                "names no file group, so it is unknown which file groups must not be written meanwhile.",
+                f"The clustering {instant.requested_time} is pending on the table {self.table.path}, and it has "
+                "no plan, so it is unknown which file groups must not be written meanwhile.",
                 "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
             )
         return tuple(dead_writes)

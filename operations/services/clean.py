@@ -113,7 +113,7 @@ class Cleaner(TableService[CleanPlan]):
         `plan` has the deleted files, and the spared files, which stay because a later savepoint keeps them; the body
         names these as failed. `at` is the requested time of the clean, and `seconds` is how long the deletes took.
         """
-        from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
+        from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415 (as above)
 
         partitions = {
             partition: CleanPartition(
@@ -134,6 +134,7 @@ class Cleaner(TableService[CleanPlan]):
             last_completed_commit_timestamp=plan.last_completed,
             partition_metadata=partitions,
             bootstrap_partition_metadata={},
+            # The next clean looks at all partitions again if one of these savepoints is gone by then.
             extra_metadata=_savepoints_entry(plan),
         )
         return Outcome(body, removed=[path for paths in plan.files.values() for path in paths])

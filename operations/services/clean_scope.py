@@ -177,14 +177,14 @@ def _partitions_to_look_at(
 ) -> frozenset[str] | None:
     """Return the partitions in which files were replaced since the last clean; None for all partitions.
 
-    `earliest` is the first instant whose readers keep all that they see, None if the policy knows no such instant, and
-    `progress` is that of the last clean, None without any: then nothing rules a partition out.
+    `earliest` is the first instant whose readers keep all that they see, and `progress` is that of the last clean. If
+    the policy knows no such instant, or there was no clean, all partitions are looked at.
     `saved` are the times of the savepoints, and `merges` says that the table is merge-on-read.
     """
     savepoints = set(saved)
     if earliest is None or progress is None or not progress.earliest:
         return None
-    # Archiving takes instants younger than a savepoint while the write that the savepoint keeps stays.
+    # A write that a savepoint keeps stays while younger ones are archived, so it does not tell how far archiving came.
     active_times = (
         instant.requested_time
         for instant in timeline.instants
@@ -197,7 +197,7 @@ def _partitions_to_look_at(
         instant
         for instant in timeline.writes
         if progress.earliest <= instant.requested_time < earliest.requested_time
-        # The last clean did not see a write that was requested before that and completed since.
+        # The last clean did not see a write that was requested before its earliest instant and completed after it.
         or (instant.requested_time < progress.earliest and instant.visible_since > progress.until)
     ]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, window)

@@ -53,11 +53,14 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     notice the end. With ``tries_again`` the spills stay for the commit's next attempt, and the write is not sealed for
     good.
     """
-    planned_work, storage, work = work, work.storage, _in_version_of_now(work)
+    planned_work, storage = work, work.storage
+    # An upgrade may have moved the instant since the plan.
+    work = _in_version_of_now(work)
     # If the claim is gone, make it again, so that no other write takes the time during the undo.
     made_claim = work.claim.make(work.owner)
     if not made_claim and not _is_ours(work):
         return None
+    # Ask before this call itself says so of the write.
     was_given_up = made_claim and work.seal.is_given_up()
     # The disk may be full, so first delete what only this write needs. Data files stay until its end is decided.
     if not tries_again:
@@ -77,11 +80,11 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
         return timeline
     # If another writer rolled this write back, or a sweep removed its working folder before the instant was on the
     # timeline, its markers are gone and files may have appeared since. List files then instead of trusting markers.
-    unmarked = was_given_up or (made_claim and instant is not None)
+    may_lack_markers = was_given_up or (made_claim and instant is not None)
     if work.table.instants.layout != planned_work.table.instants.layout:
         # If it began after the upgrade, its instant is in the old folder, where no reader looks.
         remove_pending(planned_work.table, planned_work.inflight)
-    _erase(work, instant, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
+    _erase(work, instant, files_of(work.table, timeline, work.instant_time, rolled_back=may_lack_markers))
     if tries_again:
         forget_attempt(storage, work.instant_time)
         return timeline

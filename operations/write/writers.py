@@ -96,6 +96,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
         versions: The numbers that log files get, which differ from those of other tasks.
     """
     partial_merge = _partial_merge(plan)
+    # Generated keys are made of no columns, so there is no spelling to compare.
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(
         files=files,

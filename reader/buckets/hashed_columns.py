@@ -71,7 +71,8 @@ class HashedColumns:
         types = {field: _type_of(schema, field, path) for field in fields}
         kinds = [_spelling_kind(types[field]) for field in hashed]
         unsure_columns = [field for field, kind in zip(hashed, kinds, strict=True) if kind is None]
-        # Such a value may look like a further field of the key, and so change what is hashed.
+        # Columns that are not hashed count, too: such a value may look like a further field of the key, and so change
+        # what is hashed.
         unsure_columns += [field for field, kind in types.items() if not _has_known_marks(kind)]
         if unsure_columns:
             raise UnsupportedTableError(

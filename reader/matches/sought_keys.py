@@ -79,11 +79,13 @@ class SoughtKeys:
         if not self.places:
             return lambda path: all_keys
         codes, distinct = _numbered_places(self.rows.select(self.places))
+        # The positions of the keys, place by place: those of place i are from bounds[i] to bounds[i + 1].
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(distinct) + 1))
 
         def keys_of_place(code: int | None) -> pa.StringArray:
             if code is None:
+                # No key is sought in this place.
                 return _NONE
             return unique_in_order(keys.take(pa.array(order[bounds[code] : bounds[code + 1]])))[0]
 

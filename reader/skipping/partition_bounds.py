@@ -17,11 +17,11 @@ from ...table.metadata.column_spans import column_spans
 from ...table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS
 from ...table.metadata.metadata_table import MetadataPartition
 from ...table.metadata.record_keys import (
-    COLUMN_DIGITS,
     hash_of_column,
     hash_of_partition,
     key_of_partition,
     key_of_partition_bounds,
+    partition_hashes_in,
 )
 from ...table.metadata.trusted import TrustedMetadata
 from ...table.schema.columns import RECORD_KEY
@@ -148,7 +148,7 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
     names = pc.struct_field(records, ["ColumnStatsMetadata", "fileName"])
     parts = pc.extract_regex(names, _BASE_FILE)
     file_ids, times = (pc.struct_field(parts, [name]) for name in ("file_id", "time"))
-    folders = pc.utf8_slice_codeunits(pc.struct_field(records, ["key"]), COLUMN_DIGITS, 2 * COLUMN_DIGITS)
+    folders = partition_hashes_in(pc.struct_field(records, ["key"]))
     groups = pc.binary_join_element_wise(folders, file_ids, "").dictionary_encode().indices
     # Names that are none of base files, such as those of log files, have the last number, and stay.
     numbers = pc.fill_null(groups, len(groups)).to_numpy()
@@ -160,20 +160,21 @@ def _of_newest_files(records: pa.StructArray, committed: pa.StringArray) -> pa.S
 
 
 def _spans_of_files(records: pa.StructArray, column: pa.Field, partitions: pa.Array) -> Iterator[tuple[int, int, Span]]:
-    """Yield for each partition the number of rows and the span that the records of its files state for a column.
+    """Yield for each partition its position in ``partitions``, its number of rows, and its span of a column.
 
-    Before both comes the position of the partition's hash in ``partitions``.
+    The records of the partition's files state rows and spans. ``partitions`` are hashes of partitions.
     """
     keys = pc.struct_field(records, ["key"])
-    places = pc.index_in(pc.utf8_slice_codeunits(keys, COLUMN_DIGITS, 2 * COLUMN_DIGITS), value_set=partitions)
+    places = pc.index_in(partition_hashes_in(keys), value_set=partitions)
     chosen = pc.and_(pc.starts_with(keys, hash_of_column(column.name)), places.is_valid())
     bounds = pc.struct_field(records, ["ColumnStatsMetadata"]).filter(chosen)
     stated = column_spans(bounds, column.type)
     least, greatest = comparable_bounds(stated)
-    # The bounds of a file that has values, but no bound, make that bound of the partition unknown: "below" and "above".
+    # If a file may have values and states no bound, that bound of the partition is unknown: "below" and "above".
     values = pa.array(stated.values)
     rows = {
         "place": places.filter(chosen),
+        # A file that states no number adds none: the partition then seems to lack rows of the column, and is read.
         "rows": pc.fill_null(pc.struct_field(bounds, ["valueCount"]), 0),
         "least": least,
         "greatest": greatest,

@@ -259,6 +259,7 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
         isinstance(predicate, NoneOf) and len(not_null) < len(values)
     ):
         return pa.nulls(len(column), pa.bool_())
+    # A value may have more digits than the column's type holds, so both are compared in the widest type.
     wide = column.cast(_widest_type(column.type))
     if isinstance(predicate, Compare):
         return _compare_column(wide, predicate.op, predicate.value)
@@ -270,6 +271,7 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
     # In Spark NaN equals NaN.
     if any(map(_is_nan, not_null)):
         is_among = pc.or_(is_among, pc.fill_null(pc.is_nan(wide), False))
+    # `is_in` says False of a null, which NOT IN must not make True.
     return is_among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(is_among))
 
 

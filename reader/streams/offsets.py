@@ -45,7 +45,8 @@ class WriteSum:
     def explain(self, present: Collection[str], undone: Collection[str]) -> tuple[str, ...] | None:
         """Return which of the ``present`` times the sum lacks, at most two; None if that does not explain the sum.
 
-        The sum may hold ``undone`` times, which are no longer present.
+        The sum is that of the present times without the times that it lacks, and with some of the ``undone`` times,
+        which are no longer present.
         """
         present_sum = WriteSum.of(present)
         hashes = {_hash(time): time for time in present}
@@ -53,6 +54,7 @@ class WriteSum:
         # A restore undoes all writes from a certain write on. The sum has those that existed when it was made.
         suffixes = (undone_times[number:] for number in range(len(undone_times), -1, -1))
         subsets = chain.from_iterable(combinations(undone_times, number) for number in range(len(undone_times) + 1))
+        # Try each set of undone times that the sum may hold, the likeliest first.
         for undone_in_sum in islice(chain(suffixes, subsets), _MOST_SETS):
             excess = (present_sum.total - self.total + sum(map(_hash, undone_in_sum))) % _MOST
             missing_count = present_sum.count - self.count + len(undone_in_sum)

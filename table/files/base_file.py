@@ -206,7 +206,7 @@ class BaseFileWriter:
             # A dictionary that changes within a row group would make Parquet give up dictionary encoding there.
             table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
             parquet = self._parquet or self._open(table)
-            parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+            parquet.write_table(table, row_group_size=table.num_rows)
             # Parquet's footer may lack these bounds, and the rows are in memory only now.
             self._own_bounds.append(unstated(table, self._output.statistics))
             self._flushed_bytes += self._waiting_bytes

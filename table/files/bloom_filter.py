@@ -130,9 +130,10 @@ class BloomFilterBuilder:
         return {FILTER: base64.b64encode(b"".join([head, counts, *rows])).decode(), TYPE_CODE: DYNAMIC}
 
     def _rows_of(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the row of the filter to which each of the next keys goes: full rows take more keys by turns.
+        """Return for each of the next ``count`` keys the number of the filter's row that takes it, and count the keys.
 
-        It counts these keys as added, and adds rows to the filter as they fill up.
+        The last row takes keys until it has `entries` of them; then the filter gets another row. Once its rows have
+        room for `most_entries` keys, the filter is full, and further keys go to all rows by turns, as in Apache Hudi.
         """
         rows = np.zeros(count, np.int64)
         if not self._settings.dynamic:

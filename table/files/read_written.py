@@ -258,16 +258,17 @@ def _last_note(timeline: Timeline) -> Written:
 
 
 def _read_matching(timeline: Timeline, is_wanted: Callable[[Instant], bool]) -> Written:
-    """Return at least what those writes say for which ``is_wanted`` is true; no other bodies are read."""
+    """Return what those writes say for which ``is_wanted`` is true, and perhaps what others say.
+
+    It reads no bodies of others. The answer is not kept, because it is not of all writes.
+    """
     writes = timeline.writes
     if not writes:
         return Written()
     matching = [write for write in writes if is_wanted(write)]
-    return _joined(
-        timeline,
-        _nearest_written(timeline, frozenset(writes), matching).requested_since(writes[0].requested_time),
-        matching,
-    )
+    known_answer = _nearest_written(timeline, frozenset(writes), matching)
+    # Writes that were archived since leave the answer.
+    return _joined(timeline, known_answer.requested_since(writes[0].requested_time), matching)
 
 
 def _joined(timeline: Timeline, known_answer: Written, writes: Sequence[Instant]) -> Written:

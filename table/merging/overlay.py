@@ -79,22 +79,23 @@ class Overlay:
             if not len(rows):
                 yield batch, False
                 continue
-            states = positions[rows]
-            stays = self._stays(batch, rows, states)
-            self._matched[states] = True
-            self._outdone[states[stays]] = True
+            # By base row, the position of the incoming row that it meets.
+            met = positions[rows]
+            stays = self._stays(batch, rows, met)
+            self._matched[met] = True
+            self._outdone[met[stays]] = True
             # A delete, or a row with all columns, takes the place of the base rows that it beats.
-            takes = self._deleted[states] | self._complete[states]
+            takes = self._deleted[met] | self._complete[met]
             # No value of a hidden base row counts: the row that came after the delete arrives as if it were new.
-            removed = (takes & ~stays) | self._hidden[states]
+            removed = (takes & ~stays) | self._hidden[met]
             self._removed += int(np.count_nonzero(removed))
             # A delete or a whole row with a lesser ordering value does not change its base row.
-            meets = ~takes & ~removed
-            laid, changed = self._laid(batch, rows[meets], states[meets], stays[meets])
-            self._changed[states[meets][changed]] = True
+            is_laid = ~takes & ~removed
+            laid, changed = self._laid(batch, rows[is_laid], met[is_laid], stays[is_laid])
+            self._changed[met[is_laid][changed]] = True
             untouched = np.ones(batch.num_rows, dtype=np.bool_)
             untouched[rows[removed]] = False
-            untouched[rows[meets][changed]] = False
+            untouched[rows[is_laid][changed]] = False
             yield batch.filter(pa.array(untouched)), False
             if changed.any():
                 yield laid.filter(pa.array(changed)), True

@@ -150,15 +150,15 @@ def _chunks(files: Iterator[FileBounds]) -> Iterator[list[FileBounds]]:
 
 
 def _bounds_of_chunk(files: Sequence[FileBounds], columns: Sequence[pa.Field]) -> BoundedFiles:
-    """Return the bounds of columns in a few files.
+    """Return the bounds of columns in a few files; a column that a file lacks has nulls alone.
 
-    A column that a file lacks, or whose nulls are unknown, has nulls alone.
+    A log file states an unknown number of nulls for a column that it lacks.
     """
-    numbers = {field.name: number for number, field in enumerate(columns)}
-    stated = [[ColumnBounds(field.name, None, None, file.rows) for file in files] for field in columns]
+    positions = {field.name: position for position, field in enumerate(columns)}
+    stated = [[ColumnBounds(field.name, None, None, nulls=file.rows) for file in files] for field in columns]
     for number, file in enumerate(files):
         for bounds in file.columns:
-            at = numbers.get(bounds.column)
+            at = positions.get(bounds.column)
             if at is not None and bounds.nulls is not None:
                 stated[at][number] = bounds
     of_columns = tuple(BoundsOfColumn.of(field, bounds) for field, bounds in zip(columns, stated, strict=True))

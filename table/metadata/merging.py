@@ -134,7 +134,8 @@ def _added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.
 def _merged_files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
     """Return the maps of files, by name, of each key merged into one; ``numbers`` and ``last`` are as of `_added_up`.
 
-    The newest entry of a file counts, and its size is the greatest since it was last deleted.
+    The newest entry of a file counts: a file that it deletes is left out, and any other has the greatest of its sizes
+    since it was last deleted.
     """
     lengths = np.diff(maps.offsets.to_numpy()).astype(np.int64)
     owners = np.repeat(numbers, lengths)
@@ -142,22 +143,24 @@ def _merged_files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.Ma
         return maps.take(pa.array(last))
     names = maps.keys.dictionary_encode()
     # A number for each pair of a key and a file.
-    pairs = owners * max(len(names.dictionary), 1) + names.indices.to_numpy(zero_copy_only=False)
+    pairs = owners * len(names.dictionary) + names.indices.to_numpy(zero_copy_only=False)
     sizes = maps.items.field("size").to_numpy(zero_copy_only=False)
     is_deleted = maps.items.field("isDeleted").to_numpy(zero_copy_only=False)
     # Rows of a pair side by side, the oldest first.
     order = np.argsort(pairs, kind="stable")
     ends = np.flatnonzero(np.diff(pairs[order], append=-1))
     rows = order[ends]
-    # Since a file was deleted it is another file.
-    deletes_before = np.zeros(len(pairs), dtype=np.int64)
-    deletes_before[order] = np.cumsum(is_deleted[order])
-    is_of_newest_file = (deletes_before[order] == deletes_before[rows].repeat(np.diff(ends, prepend=-1))) & ~is_deleted[
+    # How many deletes came up to each entry, its own included. A file that comes after a delete of its name is another
+    # file, so the sizes before the delete do not count.
+    deletes_so_far = np.zeros(len(pairs), dtype=np.int64)
+    deletes_so_far[order] = np.cumsum(is_deleted[order])
+    is_of_newest_file = (deletes_so_far[order] == deletes_so_far[rows].repeat(np.diff(ends, prepend=-1))) & ~is_deleted[
         order
     ]
     greatest = np.maximum.reduceat(np.where(is_of_newest_file, sizes[order], 0), np.concatenate(([0], ends[:-1] + 1)))
     alive = ~is_deleted[rows]
     rows, greatest = rows[alive], greatest[alive]
+    # The merged maps come in the order of ``last``: the place there of each key, and of each file by its key.
     position = np.full(int(numbers.max()) + 1, -1, dtype=np.int64)
     position[numbers[last]] = np.arange(len(last))
     at = position[owners[rows]]

@@ -50,6 +50,12 @@ PARTITIONS = "__all_partitions__"
 COLUMN_DIGITS = 12
 """How many characters of a key of bounds are the column's; as many are the partition's."""
 
+
+def partition_hashes_in(keys: pa.StringArray) -> pa.StringArray:
+    """Return the hashes of partitions in keys of bounds, which are hashes of column, partition and file in a row."""
+    return pc.utf8_slice_codeunits(keys, COLUMN_DIGITS, 2 * COLUMN_DIGITS)
+
+
 _MASK = (1 << 64) - 1
 _SEED = 0xFFFFFFFFDABADABA
 _PRIMES = (

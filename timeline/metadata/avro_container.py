@@ -93,8 +93,9 @@ def _blocks(data: bytes, position: int, codec: bytes) -> Iterator[tuple[int, byt
     ``data`` is the whole container, ``position`` the byte behind its header, where the sync marker that ends each
     block begins, and ``codec`` the compression that the header states.
     """
+    # Apache Hudi compresses no instant. These are the two codecs that Avro's specification requires of every reader.
     if codec not in {b"null", b"deflate"}:
-        raise ValueError(f"its codec is {codec!r}, but Apache Hudi compresses no instant")
+        raise ValueError(f"its codec is {codec!r}, and pyhudi knows null and deflate alone")
     sync = data[position : position + _SYNC]
     position += _SYNC
     inflated = 0

@@ -192,18 +192,20 @@ class LogCompactor(SliceWorker):
     operation = "LOG_COMPACT"
 
     def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
-        """Join the log files of one slice; a result without a file says which blocks cannot be joined."""
+        """Join the log files of one slice; a result without a file says why they stay as they are."""
         began = time.monotonic()
         with self.opened(unit) as (logs, files):
             blocks = logs.blocks
-            why = why_unjoinable(blocks) or (None if blocks else "no block of it counts")
+            why = why_unjoinable(blocks) or (None if blocks else "none of their blocks counts")
             if why is not None:
                 skipped = (
                     f"the log files of the file group {unit.file_id} of partition {unit.partition_path!r} stay: {why}"
                 )
                 return UnitResult(unit, skipped=skipped)
-            form, replaces = self.files.form(), tuple(dict.fromkeys(block.instant_time for block in blocks))
-            log_format = self.files.log_format()
+            # Readers leave out the blocks of these instants, for which the new file's blocks come. Each is named once.
+            replaces = tuple(dict.fromkeys(block.instant_time for block in blocks))
+            form, log_format = self.files.form(), self.files.log_format()
+            # The deletes without an ordering value come first, because they hide base rows from the rows after them.
             written = write_log_file(files, unit, form, log_format, logs.resets(), logs.entries(), replaces)
         return self.result(unit, logs, began, written)
 

@@ -95,8 +95,9 @@ class _Examiner:
         blocks = list(read_blocks(self.storage, log.path, passes_over_damage=True))
         makers = slice_rule(self.timeline).makers([log], self.timeline)
         counts = {block.offset: self._count(block, makers) for block in blocks}
-        # The other blocks are unreadable, or of no instant that wrote to this log file.
+        # A block is given up if it is unreadable, or names an instant that did not write this file, as damage does.
         readable = {offset: count for offset, count in counts.items() if count is not None}
+        # All blocks of a log file that ends too early may be readable.
         if len(readable) == len(counts) and self._is_whole(log):
             raise InvalidOptionError(
                 f"The log file {log.path} of the table {self.storage.path}, which accept_loss names, is not damaged.",
@@ -105,7 +106,7 @@ class _Examiner:
         stated_size = log.stated
         report = RepairedLog(
             file=log.path,
-            instant=max(makers, default=""),
+            instant=max(makers, default=""),  # of several the newest
             expected_size=None if stated_size is None else stated_size.size,
             actual_size=log.size,
             stated_records=None if stated_size is None else stated_size.records,

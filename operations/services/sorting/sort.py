@@ -168,9 +168,11 @@ def _some_names(names: Sequence[str]) -> str:
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
-    """Return the order of a call, with the table's columns and curve if the call names no columns `by` or no curve.
+    """Return the order of a call: by its columns along its curve. Without columns those of the table count.
 
-    Raises `MissingOptionError` without columns, and `InvalidOptionError` for columns or a curve that cannot sort.
+    Without a curve it is linear if the call names columns, and else the table's. Raises `MissingOptionError` without
+    columns, `InvalidOptionError` for an unknown curve or a column that comes twice, `MissingColumnError` for a column
+    that the table lacks, and `UnsupportedTypeError` for a nested column.
     """
     table_columns = table.config.sort_by if by is None else None
     columns = by if by is not None else table_columns

@@ -2,9 +2,10 @@
 
 Source: ``HoodieLogFormat``, ``HoodieLogBlock`` and ``HoodieLogFileReader``. All numbers are big-endian:
 
-    magic 6 | length 8 | version 4 | type 4 | headers | content length 8 | content | footers 4 | trailer 8
+    magic 6 | length 8 | version 4 | type 4 | headers | content length 8 | content | no footers 4 | trailer 8
 
 The length counts the bytes behind it, and the trailer the bytes before it: they tell if a block was written in part.
+No writer writes footers, so the number of footers is 0.
 """
 
 from __future__ import annotations
@@ -187,6 +188,7 @@ class BlockParser:
         if ordinal == BlockType.COMMAND and content_size:
             raise damaged(self, "it is a command, and commands have no content")
         block = LogBlock(self.path, self.offset, BlockType(ordinal), headers, content_offset, content_size)
+        # Readers leave out the blocks of these instants, so that a damaged header could hide rows.
         if any(len(time) < _SHORTEST_TIME or not time.isdigit() for time in block.compacted_times):
             raise damaged(self, "it says that it replaces a block of no instant")
         return block
