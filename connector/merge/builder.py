@@ -218,10 +218,10 @@ def _columns_to_write(changes: MergeChanges, deleted: Column | None = None) -> l
 
 def _deletes_of_moved_rows(changes: MergeChanges) -> list[Column]:
     """Return deletes of the rows that move away, with only the columns that a delete needs."""
-    columns = []
+    columns, names_of_changes = [], frozenset(changes.decided_rows.columns)
     for field in to_spark(changes.target.schema).fields:
         old_name = f"{WAS}{field.name}"
-        was = sf.col(quoted(old_name)) if old_name in changes.rows.columns else sf.lit(None).cast(field.dataType)
+        was = sf.col(quoted(old_name)) if old_name in names_of_changes else sf.lit(None).cast(field.dataType)
         columns.append(was.alias(field.name))
     without_flag = [
         column for column, name in zip(columns, changes.target.schema.names, strict=True) if name != IS_DELETED

@@ -62,8 +62,8 @@ class MergeChanges:
     """Rows that change, one for each pair of a source row and a table row, or for a row of either side without a match.
 
     Attributes:
-        decided_rows: The table's columns with their new values, and the columns named by the constants of this module;
-            of few rows, also those of the table that match and that no clause takes.
+        decided_rows: The table's columns with their new values, and the columns named by the constants of this module.
+        keeps_rows: Whether these are also rows of the table that match and that no clause takes.
         reads: What was read; None if later writes to these rows do not matter.
         stored_rows: Rows of the table, including every row whose place an insert enters; None if only the whole table
             is sure to have them.
@@ -78,12 +78,15 @@ class MergeChanges:
     reads: MergeReads | None = None
     stored_rows: DataFrame | None = None
     is_few: bool = False
+    keeps_rows: bool = False
     has_copies: bool = False
 
     @property
     def rows(self) -> DataFrame:
         """The rows of ``decided_rows`` that change."""
-        return self.decided_rows.where(sf.col(KIND) != int(ClauseKind.KEEP)) if self.is_few else self.decided_rows
+        if not self.keeps_rows:
+            return self.decided_rows
+        return self.decided_rows.where(sf.col(KIND) != int(ClauseKind.KEEP))
 
     @property
     def orders(self) -> bool:
@@ -138,7 +141,8 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         keyed_source = keyed_source if reads is None else reads.with_bounds(keyed_source)
         source_rows = keyed_source.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
     is_few = near_rows is not None and near_rows.is_few
-    if is_few and matching.by_place and not take_all(clauses):
+    keeps_rows = is_few and matching.by_place and not take_all(clauses)
+    if keeps_rows:
         # All rows of a key then take part in the count, so the write need not read the stored keys to find copies.
         clauses = [*clauses, _KEEP]
     rows = target.rows if near_rows is None or near_rows.rows is None else near_rows.rows
@@ -165,7 +169,14 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     inserted_places = rows if near_rows is not None and near_rows.holds(target, clauses, values) else None
     changes = _Choice(target, clauses, values, matching, frames, chosen).changes()
     has_copies = (source is None or matching.by_place) and take_all(clauses)
-    return replace(changes, reads=reads, stored_rows=inserted_places, is_few=is_few, has_copies=has_copies)
+    return replace(
+        changes,
+        reads=reads,
+        stored_rows=inserted_places,
+        is_few=is_few,
+        keeps_rows=keeps_rows,
+        has_copies=has_copies,
+    )
 
 
 def _condition(clause: Clause, target: MergeTarget, subject: str) -> Column:
