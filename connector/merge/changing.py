@@ -154,6 +154,28 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         Side.BY_SOURCE: table,
     }
     values = [named_plainly(clause.values_of(target, columns, with_fields), frames[clause.side]) for clause in clauses]
+    taken = _taken(joined, clauses, frames, target)
+    # Only these rows of the table can be in the place of an insert.
+    inserted_places = rows if near_rows is not None and near_rows.holds(target, clauses, values) else None
+    changes = _Choice(target, clauses, values, matching, frames, taken).changes()
+    has_copies = (source is None or matching.by_place) and take_all(clauses)
+    return replace(
+        changes,
+        reads=reads,
+        stored_rows=inserted_places,
+        is_few=is_few,
+        keeps_rows=keeps_rows,
+        has_copies=has_copies,
+    )
+
+
+def _taken(
+    joined: DataFrame, clauses: Sequence[Clause], frames: Mapping[Side, DataFrame], target: MergeTarget
+) -> DataFrame:
+    """Return the joined rows that a clause takes, with the number of the first that holds in the column ``_CLAUSE``.
+
+    ``frames`` has the rows that resolve the column names of clauses of each side.
+    """
     sides = _conditions_of_sides(joined)
     conditions = []
     for clause in clauses:
@@ -164,19 +186,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     chain = sf.when(conditions[0], 0)
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
-    chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
-    # Only these rows of the table can be in the place of an insert.
-    inserted_places = rows if near_rows is not None and near_rows.holds(target, clauses, values) else None
-    changes = _Choice(target, clauses, values, matching, frames, chosen).changes()
-    has_copies = (source is None or matching.by_place) and take_all(clauses)
-    return replace(
-        changes,
-        reads=reads,
-        stored_rows=inserted_places,
-        is_few=is_few,
-        keeps_rows=keeps_rows,
-        has_copies=has_copies,
-    )
+    return joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
 
 
 def _condition(clause: Clause, target: MergeTarget, subject: str) -> Column:
