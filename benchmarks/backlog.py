@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import tempfile
 import time
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from figures.tables import Bound, bounds_of, table_of
-from processes import environment
+from processes import environment, peak_mib
 from stopwatch import Run
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def plan(path: str, since: str) -> dict[str, float]:
     took = time.perf_counter() - began
     return {
         PLANNING: round(took, 2),
-        MEMORY: round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        MEMORY: round(peak_mib(), 1),
         "partitions": len(partitions),
     }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import sys
 import time
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures.tables import Bound, bounds_of, table_of
 from lineitem import KEYS, ORDERING, PARTITION, prepare
-from processes import figures_of_case
+from processes import figures_of_case, peak_mib
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,7 +229,7 @@ def load(sizes: Sizes) -> Figures:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         plan, result = pool.submit(_task_of_load, path, sizes.files).result()
     commit_write(plan, [result])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mib()
     return {LOAD: {"seconds": time.perf_counter() - begun, "MiB": peak}}
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from figures.tables import table_of
-from processes import environment
+from processes import environment, peak_mib
 from systems import DELTA, ICEBERG
 
 ROOT = Path(__file__).parents[1]
@@ -166,9 +166,7 @@ def pyhudi(folder: str, partitions: int, groups: int, table_type: str = "COPY_ON
     spark, phases = session(), {}
     table = HudiTable(spark, f"{folder}/t")
     df = timed(phases, "made", table.to_df)
-    # The resources that the system reports of a process include those of its parent at the start.
-    [peak] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-    phases["MiB"] = int(peak.split()[1]) / 1024
+    phases["MiB"] = peak_mib()
     expect(timed(phases, "counted", lambda: df.selectExpr("count(id)").first()[0]), partitions * groups * 10)
     where = f"p = 'p{partitions // 2}' AND id = {KEY}"
     expect(timed(phases, "point", lambda: table.to_df(where=where).collect())[0].n, KEY)

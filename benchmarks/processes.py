@@ -35,6 +35,15 @@ def environment(venv: str) -> dict[str, str]:
     return {**clean, "PYSPARK_PYTHON": python}
 
 
+def peak_mib() -> float:
+    """Return the most memory that this process had, in MiB.
+
+    Not ``ru_maxrss``, which begins with the memory of the process that started this one.
+    """
+    [peak] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(peak.split()[1]) / 1024
+
+
 def run_in(command: Sequence[object], venv: str, log: Path) -> str | None:
     """Run a command in a virtual environment and return the last line that it printed; None if it failed.
 
