@@ -89,7 +89,7 @@ class ClauseChanges:
         narrow_rows = source_rows.select(self._source_columns_of_pairs)
         # Whether a clause takes rows of the table that match no row of the source.
         by_source = any(ready.clause.side is Side.BY_SOURCE for ready in self.clauses)
-        for batch in _large_batches(stored_batches, source.num_rows):
+        for batch in _joined_batches(stored_batches, source.num_rows):
             stored_rows, stored_matched = _with_side_names(TARGET, batch), np.zeros(batch.num_rows, np.bool_)
             for source_positions, stored_positions in self.match.pairs(narrow_rows, stored_rows):
                 pairs = _side_by_side(
@@ -345,7 +345,7 @@ def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
     return mask(pc.equal(values, pa.scalar(word).cast(values.type)))
 
 
-def _large_batches(batches: Iterator[pa.RecordBatch], source_rows: int) -> Iterator[pa.RecordBatch]:
+def _joined_batches(batches: Iterator[pa.RecordBatch], source_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield stored rows in batches of at least as many rows as the source has, ``source_rows``, if memory allows.
 
     The source is hashed once for each batch that comes out. The last batch may have fewer rows.

@@ -59,7 +59,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         self._options: HudiOptions | None = options
         self._schema = schema
         self._overwrite = overwrite
-        # Of a `CheckpointFolder`, whose module is imported where one is made.
+        # Arguments of `CheckpointFolder`, whose module is imported where they are used.
         self._checkpoint_arguments = (checkpoint or "", path, options.storage_options)
         self._log_level = options.log_level
         self._plan: WritePlan | None = None

@@ -103,7 +103,7 @@ class AdoptedTable(TableTerms):
 
     def _time_conflicts(self, config: TableConfig) -> list[str]:
         """Return a sentence for each time option that contradicts the table; empty for none."""
-        # Only for time options, because the types of some tables' partitions cannot be told.
+        # Only with time options, because the properties of some tables lack the types of their partitions.
         if self.settings.time_options and PartitionType.TIMESTAMP not in config.partition_types:
             return [
                 f"{key} is given, and no partition of the table is made of times" for key in self.settings.time_options

@@ -66,9 +66,9 @@ def savepoint(
         try:
             complete(table, pending, partial(_outcome, table, at, without_files))
         except PyHudiError:
-            # Take the inflight file back, so that nothing pending is left. Not if another process made it, which may
-            # still complete it, and not once the decision to complete it is made: whoever decides next carries that
-            # out, and needs the file. The first error is the one to raise.
+            # Take the inflight file back, so that nothing pending stays. Not if another process made it, since that
+            # process may complete it, and not if the newest decision of the table completes it: the next process that
+            # decides carries this out, and needs the file.
             with suppress(StorageError):
                 if is_new and not _is_decided(table, pending):
                     remove_pending(table, pending)

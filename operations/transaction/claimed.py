@@ -108,7 +108,7 @@ def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline
                     try_to_forget(table.storage, chosen_time)
                     raise
                 return work
-            # A write that had this time is over. Its seal is left, which would stop the tasks of this instant, too.
+            # A write that had this time is over. Its seal stays, and would stop the tasks of this instant, too.
             forget(table.storage, chosen_time)
     raise ConcurrentWriteError(
         f"The {action} of the table {table.path} found no free time on the timeline, {_MOST_TIMES} times in a row.",

@@ -398,13 +398,14 @@ def test_a_rollback_leaves_the_writes_that_will_be_archived_a_newer_one(life: Li
     assert content(life.path) == life.contents[-1]
 
 
-def test_an_archiving_that_meets_a_rollback_of_the_newest_write_leaves_the_one_before(life: Life) -> None:
-    storage, listed = open_storage(str(life.path)), timeline_at(life.path)
-    rollback(storage, life.instants[-1])
+def test_an_archiving_that_meets_a_rollback_of_the_newest_write_leaves_the_write_before(tmp_path: Path) -> None:
+    instants = [write(tmp_path, rows(n, value=n), table=KEYED, settings=QUIET).instant for n in range(4)]
+    storage, listed = open_storage(str(tmp_path)), timeline_at(tmp_path)
+    rollback(storage, instants[-1])
     archive(storage, ArchiveSettings(min_commits=1, max_commits=1), timeline=listed)
 
-    assert content(life.path) == life.contents[-2]
-    assert [write.requested_time for write in timeline_at(life.path).writes][-1] == life.instants[-2]
+    assert rows_of(tmp_path, "value") == [(0,), (1,), (2,)]
+    assert [each.requested_time for each in timeline_at(tmp_path).writes] == [instants[2]]
 
 
 def test_a_restore_that_met_an_archiving_is_taken_back(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
