@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from ...errors import DuplicateColumnError
 from ...methods.merging.changed_table import SOURCE, TARGET
-from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, of, take_all
+from ...methods.merging.clauses import NULL, Clause, ClauseKind, Side, Value, of, take_all
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import find_field, root_of
 from ..conditions.values import WantedValues
@@ -179,10 +179,14 @@ def _taken(
     sides = _conditions_of_sides(joined)
     conditions = []
     for clause in clauses:
-        subject = f"The condition of {clause.method}"
-        condition = _condition(clause, target, subject)
-        check_condition(frames[clause.side], condition, subject)
-        conditions.append(sides[clause.side] & condition)
+        takes = sides[clause.side]
+        # A check asks Spark's own process, which takes time.
+        if clause.has_condition:
+            subject = f"The condition of {clause.method}"
+            condition = _condition(clause, target, subject)
+            check_condition(frames[clause.side], condition, subject)
+            takes = takes & condition
+        conditions.append(takes)
     chain = sf.when(conditions[0], 0)
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
@@ -190,11 +194,9 @@ def _taken(
 
 
 def _condition(clause: Clause, target: MergeTarget, subject: str) -> Column:
-    """Return the condition of a clause; a mapping of values means the same as in `HudiTable.to_df`."""
+    """Return the condition of a clause that has one; a mapping of values means the same as in `HudiTable.to_df`."""
     if not isinstance(clause.condition, Mapping):
-        return sf.lit(True) if clause.condition is None else as_column(clause.condition, subject)
-    if not clause.condition:
-        return sf.lit(True)
+        return as_column(clause.condition, subject)
     return WantedValues.of(clause.condition, target.schema, target.path).condition()
 
 
@@ -319,13 +321,20 @@ class _Choice:
         """Return the new value of each column of the table, the kind of each change, and the number of its clause."""
         kinds = to_spark(self.target.schema)
         cast_columns: list[dict[str, Column]] = []
+        nothing = sf.lit(None)
         for clause, values in zip(self.clauses, self.values, strict=True):
+            if clause.kind is ClauseKind.KEEP:
+                # Beside the values of other clauses, a null takes their type.
+                cast_columns.append(
+                    {name: nothing if value == NULL else sf.col(value) for name, value in values.items()}
+                )
+                continue
             value_columns = {name: as_column(value, value_named(name, clause.method)) for name, value in values.items()}
             frame = self.frames[clause.side]
-            # Such rows have stored values and nulls alone, whose casts need no check.
+            # A delete has stored values and nulls alone, whose casts need no check.
             cast_columns.append(
                 {name: column.cast(kinds[name].dataType) for name, column in value_columns.items()}
-                if clause.kind in {ClauseKind.DELETE, ClauseKind.KEEP}
+                if clause.kind is ClauseKind.DELETE
                 else cast_values(frame, value_columns, kinds, clause.method, self.target.path)
             )
         clause_number = sf.col(_CLAUSE)

@@ -64,6 +64,12 @@ class Clause:
         texts += [] if self.condition is None else [f"condition={str(self.condition)!r}"]
         return f"{self.method}({', '.join(texts)})"
 
+    @property
+    def has_condition(self) -> bool:
+        """Whether it has a condition; an empty mapping is none."""
+        condition = self.condition
+        return bool(condition) if isinstance(condition, Mapping) else condition is not None
+
     def values_of(self, target: ChangedTable, source: Sequence[str], with_fields: WithFields) -> dict[str, Value]:
         """Return the value that a row which the clause takes gets in each column of the table.
 
@@ -196,10 +202,4 @@ def take_all(clauses: Sequence[Clause]) -> bool:
     Clauses for rows of the source that match no row of the table do not count.
     """
     sides = {clause.side for clause in clauses} - {Side.NOT_MATCHED}
-    return sides == {clause.side for clause in clauses if not _has_condition(clause)} - {Side.NOT_MATCHED}
-
-
-def _has_condition(clause: Clause) -> bool:
-    """Return whether a clause has a condition; an empty mapping is none."""
-    condition = clause.condition
-    return bool(condition) if isinstance(condition, Mapping) else condition is not None
+    return sides == {clause.side for clause in clauses if not clause.has_condition} - {Side.NOT_MATCHED}
