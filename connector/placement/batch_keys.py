@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from ...index.base import NOT_FOUND, KeyedRows, Tags
 from ...index.registry import lookup_for
 from ...operations.indexing.known_keys import KeysOfWrite, SliceName, keys_of_write
+from ...operations.locating.file_group_writes import SlicesByGroup
 from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target
 from ...table.files.file_group import FileSlice
@@ -45,10 +46,9 @@ class BatchKeys:
 
     def note(self, tags: Tags, rows: KeyedRows, seen: SeenTable) -> None:
         """Note the file slices that hold keys of the batch, and the partitions that may get its other keys."""
-        for path in {group.partition_path for group in tags.groups}:
-            # Each call builds all slices of a partition.
-            slices = seen.view.slices(path)
-            self.slices |= {group: slices[group.file_id] for group in tags.groups if group.partition_path == path}
+        slices = SlicesByGroup(seen.view)
+        found_slices = ((group, slices.find(group)) for group in tags.groups)
+        self.slices |= {group: file_slice for group, file_slice in found_slices if file_slice is not None}
         absent = np.flatnonzero(tags.codes == NOT_FOUND)
         paths = pc.unique(rows.paths.take(absent).dictionary_decode())
         self.partitions_of_new_keys.update(paths.to_pylist())  # O(partitions)

@@ -393,7 +393,7 @@ class CopiesElsewhere:
         elsewhere = outside[codes]
         rows, codes = rows[elsewhere], codes[elsewhere]
         keys = pa.RecordBatch.from_arrays([keyed.record_keys], names=[RECORD_KEY])
-        # Readers and log files of other engines would take away the first row of such a key alone.
+        # Such groups are rewritten: other engines hold a delete in a log file against the first row of its key alone.
         self._repeating.update(tags.groups[code] for code in tags.repeating)
         # Log files may have deleted the key there: only a row that readers see is a copy.
         live = self._old_rows.look(keys, tags.groups)(rows, codes).live
