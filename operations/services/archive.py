@@ -103,8 +103,8 @@ def archive(
         return replace(result, seconds=time.monotonic() - began)
     archived_already = _archived_already(table, timeline, announced)
     wanted = candidates(timeline, settings, retained_from(timeline, table.config.timezone, cleaning), archived_already)
-    merge = None if dry_run else merge_metadata
-    wanted = before_replaced_files(timeline, _without_waiting(table, timeline, wanted, merge, may_wait))
+    wanted = _without_waiting(table, timeline, wanted, merge_metadata, may_wait, dry_run=dry_run)
+    wanted = before_replaced_files(timeline, wanted)
     if dry_run:
         return replace(result, instants=len(wanted), seconds=time.monotonic() - began)
     if wanted:
@@ -117,14 +117,23 @@ def archive(
 
 
 def _without_waiting(
-    table: Table, timeline: Timeline, wanted: tuple[Instant, ...], merge: Callable[[], object] | None, may_wait: int
+    table: Table,
+    timeline: Timeline,
+    wanted: tuple[Instant, ...],
+    merge: Callable[[], object] | None,
+    may_wait: int,
+    *,
+    dry_run: bool,
 ) -> tuple[Instant, ...]:
     """Return those of the `wanted` instants that need not wait for a compaction of the metadata table.
 
-    If more than `may_wait` instants would wait, compact it first by `merge`; None never compacts.
+    If more than `may_wait` instants would wait, compact it first by `merge`; None never compacts. A `dry_run` returns
+    them as after that compaction.
     """
     merged = merged_in_metadata(table, timeline, wanted) if wanted else wanted
     if merge is not None and len(wanted) - len(merged) > may_wait:
+        if dry_run:
+            return wanted
         merge()
         merged = merged_in_metadata(table, timeline, wanted)
     return archivable_prefix(timeline, merged) if len(merged) < len(wanted) else wanted

@@ -350,6 +350,18 @@ def test_bodies_that_a_decision_cannot_hold_wait_in_the_working_folder(
     assert_whole(tmp_path)
 
 
+def test_a_dry_run_counts_the_instants_that_move_once_the_metadata_table_is_compacted(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for value in range(6):
+        write(path, [parted("a", value % 3, value=value)], table=TABLE, settings=QUIET)
+        if not value:
+            create_index(open_storage(str(path)), "files", Means(QUIET.patience, Output()))
+    table = arrow.Table(str(path))
+
+    counted = table.archive(keep=1, dry_run=True).instants
+    assert counted == table.archive(keep=1).instants > 0
+
+
 def test_instants_of_a_metadata_table_that_pyhudi_built_move_into_its_archive(tmp_path: Path) -> None:
     """Though the indexing stays on the timeline of the table, as in Apache Hudi."""
     path, means = tmp_path / "t", Means(QUIET.patience, Output())
