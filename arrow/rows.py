@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DuplicateColumnError, InvalidOptionError
-from ..methods.pandas_rows import table_of_pandas
+from ..methods.pandas_rows import is_pandas, table_of_pandas
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..table.arrow.spill import SpillReader, SpillWriter
@@ -84,13 +84,11 @@ def given_rows(rows: Any) -> GivenRows:
 
     Raises `InvalidOptionError` for any other object, and for pandas as `table_of_pandas` does.
     """
-    # By the name of their module, pandas and Polars need no import here.
-    library = type(rows).__module__.partition(".")[0]
     if isinstance(rows, pa.RecordBatch):
         return _in_memory(pa.Table.from_batches([rows]))
     if isinstance(rows, pa.Table):
         return _in_memory(rows)
-    if library == "pandas" and hasattr(rows, "columns"):
+    if is_pandas(rows):
         return _in_memory(table_of_pandas(rows))
     # A dataset of pyarrow, which opens its rows anew each time.
     if hasattr(rows, "scanner") and hasattr(rows, "to_batches"):
@@ -98,17 +96,26 @@ def given_rows(rows: Any) -> GivenRows:
     if isinstance(rows, pa.RecordBatchReader):
         return GivenRows(rows.schema, lambda: iter(rows), once=True)
     if hasattr(rows, "__arrow_c_stream__"):
-        # A DataFrame of Polars lies in memory.
-        if library == "polars":
-            return _in_memory(pa.table(rows))
-        reader = pa.RecordBatchReader.from_stream(rows)
-        return GivenRows(reader.schema, lambda: iter(reader), once=True)
+        return _of_stream(rows)
     if isinstance(rows, (list, tuple)) and rows and all(isinstance(batch, pa.RecordBatch) for batch in rows):
-        return _in_memory(pa.Table.from_batches(rows))
+        return _in_memory(pa.Table.from_batches(map(_batch_check(rows[0].schema), rows)))
     if isinstance(rows, Iterator):
         return _of_iterator(rows)
     collect = " Collect a lazy frame first." if hasattr(rows, "collect") else ""
     raise InvalidOptionError(f"Rows were given as a {type(rows).__name__}.", f"{_TODO}{collect}")
+
+
+def _of_stream(rows: Any) -> GivenRows:
+    """Return the rows of an object of another library that gives them as a stream of Arrow."""
+    try:
+        # A DataFrame of Polars lies in memory. Its module's name tells it, so that Polars needs no import here.
+        if type(rows).__module__.partition(".")[0] == "polars":
+            return _in_memory(pa.table(rows))
+        reader = pa.RecordBatchReader.from_stream(rows)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        # A stream of values without columns, such as a Series.
+        raise InvalidOptionError(f"Rows were given as a {type(rows).__name__}.", _TODO) from error
+    return GivenRows(reader.schema, lambda: iter(reader), once=True)
 
 
 def _in_memory(table: pa.Table) -> GivenRows:
@@ -139,7 +146,7 @@ def _batch_check(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch
             )
         if batch.schema != schema:
             raise InvalidOptionError(
-                f"A batch of an iterator has the columns {_columns_text(batch.schema)}, and the first batch had "
+                f"A batch of the rows has the columns {_columns_text(batch.schema)}, and the first batch had "
                 f"{_columns_text(schema)}.",
                 "Give all batches the same columns and types, in the same order.",
             )

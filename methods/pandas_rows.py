@@ -12,6 +12,13 @@ from ..errors import DuplicateColumnError, UnsupportedTypeError
 _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, OverflowError, UnicodeError)
 
 
+def is_pandas(rows: Any) -> bool:
+    """Return whether rows are a DataFrame of pandas or of a class made of it; pandas itself need not be imported."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas" for kind in type(rows).__mro__
+    )
+
+
 def table_of_pandas(rows: Any) -> pa.Table:
     """Return the rows of a DataFrame of pandas without its index.
 

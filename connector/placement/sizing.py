@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from ...errors import InvalidOptionError
@@ -43,13 +44,14 @@ def suggest_buckets(
         The number of buckets, at least one.
 
     Raises:
-        InvalidOptionError: The value of an argument is invalid, or ``partition_by`` comes with a number of bytes.
+        InvalidOptionError: The value of an argument is invalid, the rows lack a column of ``partition_by``, or it comes
+            with a number of bytes.
         UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
     """
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     if not isinstance(rows, int):
-        frame, rows = rows, parquet_bytes(rows)
-        partitions = _count_partitions(frame, columns) if partition_by else partitions
+        partitions = _count_partitions(rows, columns) if columns else partitions
+        rows = parquet_bytes(rows)
     elif partition_by:
         raise InvalidOptionError(
             "suggest_buckets() got a number of bytes with partition_by, but cannot count partitions without rows.",
@@ -68,7 +70,14 @@ def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: s
 
 
 def _count_partitions(rows: DataFrame, columns: Sequence[str]) -> int:
-    return max(1, rows.select(*columns).distinct().count())
+    """Return the number of distinct values of columns; raises `InvalidOptionError` if the rows lack one."""
+    try:
+        return max(1, rows.select(*columns).distinct().count())
+    except AnalysisException as error:
+        raise InvalidOptionError(
+            f"The rows cannot be partitioned by {', '.join(columns)}: {str(error).strip().splitlines()[0]}",
+            f"Name columns of the rows: {', '.join(rows.columns)}.",
+        ) from error
 
 
 def parquet_bytes(df: DataFrame) -> int:

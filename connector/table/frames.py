@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ...errors import InvalidOptionError, UnsupportedTypeError
-from ...methods.pandas_rows import table_of_pandas
+from ...methods.pandas_rows import is_pandas, table_of_pandas
 from ...methods.writes import Rows
 
 
@@ -21,15 +21,20 @@ def to_frame(spark: SparkSession, rows: Rows, table_columns: Callable[[], pa.Sch
     """
     if isinstance(rows, DataFrame):
         return rows
-    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
+    refusal = InvalidOptionError(
+        f"Rows were given as a {type(rows).__name__}.",
+        "Give a DataFrame of Spark, a DataFrame of pandas or an Arrow table.",
+    )
+    if is_pandas(rows):
         table = table_of_pandas(rows)
     elif hasattr(rows, "__arrow_c_stream__"):
-        table = pa.table(rows)
+        try:
+            table = pa.table(rows)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            # A stream of values without columns, such as a Series.
+            raise refusal from error
     else:
-        raise InvalidOptionError(
-            f"Rows were given as a {type(rows).__name__}.",
-            "Give a DataFrame of Spark, a DataFrame of pandas or an Arrow table.",
-        )
+        raise refusal
     try:
         return from_arrow(spark, _typed(table, table_columns))
     except PySparkException as error:

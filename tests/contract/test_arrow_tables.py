@@ -229,6 +229,7 @@ def test_a_value_that_fits_no_type_of_hudi_fails_the_write_by_its_row_and_leaves
 def sources(rows: pa.Table) -> Iterator[Any]:
     """Yield the same rows in each form in which a user may give them."""
     import duckdb
+    import pandas
     import polars
 
     yield rows
@@ -239,6 +240,8 @@ def sources(rows: pa.Table) -> Iterator[Any]:
     yield (batch for batch in rows.to_batches())
     yield ds.dataset(rows)
     yield rows.to_pandas()
+    # A class made of a DataFrame of pandas, as GeoPandas has one, whose index is no range.
+    yield type("Frame", (pandas.DataFrame,), {})(rows.to_pandas().set_index(pandas.Index([7, 9, 8])))
     yield polars.from_arrow(rows)
     yield duckdb.from_arrow(rows)
 
@@ -250,7 +253,14 @@ def test_rows_come_in_each_form_that_arrow_has(tmp_path: Path) -> None:
         assert sorted(arrow.read(path).to_pylist(), key=lambda row: row["id"]) == trips(1, 2, 3).to_pylist()
 
 
-@pytest.mark.parametrize("rows", [7, "rows", {"id": 1}, [], iter([1])])
+def test_batches_of_different_columns_are_refused(tmp_path: Path) -> None:
+    batches = [pa.record_batch({"id": [1], "x": [value]}) for value in (1, None)]
+    for rows in (batches, iter(batches)):
+        with pytest.raises(InvalidOptionError, match="has the columns id: int64, x: null, and the first"):
+            arrow.write(tmp_path / "t", rows, record_key="id")
+
+
+@pytest.mark.parametrize("rows", [7, "rows", {"id": 1}, [], iter([1]), pa.chunked_array([[1]])])
 def test_what_holds_no_rows_is_refused_by_its_type(tmp_path: Path, rows: Any) -> None:
     with pytest.raises(InvalidOptionError, match="Rows were given as"):
         arrow.write(tmp_path / "t", rows, record_key="id")

@@ -389,3 +389,5 @@ def test_suggest_buckets_measures_rows_or_takes_bytes(spark: SparkSession) -> No
     assert suggest_buckets(random, partition_by="p", growth=1_000_000) in {-(-grown // 4), grown // 4}
     with pytest.raises(InvalidOptionError):
         suggest_buckets(1, partition_by="p")
+    with pytest.raises(InvalidOptionError, match=r"cannot be partitioned by q: .*UNRESOLVED_COLUMN"):
+        suggest_buckets(random, partition_by="q")
