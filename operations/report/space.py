@@ -148,7 +148,8 @@ def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int
         HeatCell(*key, groups, size, None if unknown[key] else count)
         for key, (groups, size, count) in sorted(sums_by_cell.items())
     )
-    ends = [*row_steps[1:], len(paths)], [*column_steps[1:], numbers]
+    # A table without file groups has neither rows nor columns.
+    ends = [*row_steps, len(paths)][1:], [*column_steps, numbers][1:]
     heat = HeatMap(
         rows=tuple(
             paths[start] if end == start + 1 else f"{paths[start]} … {paths[end - 1]}"

@@ -13,6 +13,7 @@ from ...table.config.property_keys import MERGE_ON_READ
 from ...timeline.held import COMPACTION, LOG_COMPACTION, says_what_it_holds
 from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
+from ...timeline.rescales import pending_rescales
 from ...timeline.timeline import Timeline
 from ...timeline.writers.heartbeat import INTERVAL_S, Heartbeat
 from ...timeline.writers.owner import Claim, Liveness, Suspect
@@ -192,10 +193,13 @@ class TableNeeds:
             return
         if not is_due(timeline, settings, self.walked.table.config.timezone):
             return
-        held_groups, partitions = (
-            held_by_plans(COMPACTION_KIND, timeline),
-            frozenset(choose_partitions(settings, self.walked.partitions)),
-        )
+        # A rescale merges the slices of its partitions itself.
+        rescales = [*pending_rescales(timeline).values()]
+        free_partitions = [
+            path for path in self.walked.partitions if not any(rescale.holds(path) for rescale in rescales)
+        ]
+        held_groups = held_by_plans(COMPACTION_KIND, timeline)
+        partitions = frozenset(choose_partitions(settings, free_partitions))
         free_slices = [
             file_slice
             for file_slice in self.walked.slices

@@ -296,6 +296,15 @@ def spread(path: Path, partitions: int, buckets: int) -> None:
     shutil.rmtree(path / "a")
 
 
+def test_a_table_without_file_groups_has_an_empty_picture(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spread(path, 0, 0)
+
+    heat = figures_of(path).heat
+
+    assert (heat.rows, heat.columns, heat.cells) == ((), (), ())
+
+
 def test_neighbours_share_cells_where_there_are_too_many(tmp_path: Path) -> None:
     """Each file group is in a single cell, whose labels name its partition and bucket."""
     path = tmp_path / "t"

@@ -16,6 +16,7 @@ from pyhudi.timeline.clock import format_time
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 from support.made.compacting import rows
+from support.made.rescales import leave_rescale
 from support.upkeep.meetings import COW, MOR, QUIET, Scene
 
 PARTITIONS, GROUPS, ACTIVE = 40, 25, 30
@@ -114,6 +115,7 @@ SCENES: dict[str, tuple[Any, int, Callable[[Scene], object], list[str]]] = {
     "old slices": (COW, 4, lambda found: None, ["clean"]),
     "a long timeline": (COW, 6, lambda found: None, ["clean", "archive"]),
     "log files": (MOR, 6, lambda found: None, ["archive", "compact"]),
+    "log files that a rescale merges": (MOR, 6, lambda found: leave_rescale(found.path, "a", "b"), ["archive"]),
     "a compaction planned": (MOR, 2, lambda found: found.compaction(), ["compact"]),
     "a write given up": (COW, 2, lambda found: found.dead(), ["rollback"]),
     "a write at work": (COW, 2, lambda found: found.at_work(), []),
