@@ -22,7 +22,7 @@ from ....table.files.slice_rule import slice_rule
 from ....table.files.view import FileView
 from ....table.files.written import Written
 from ....timeline.archive.completions import CompletionTimes
-from ....timeline.held import clustered_groups, held_groups, pending_compactions
+from ....timeline.held import COMPACTION, clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.rescales import pending_rescales
 from ....timeline.timeline import Timeline
@@ -156,7 +156,10 @@ def named_slices(
         if (operation.partition_path or "", operation.file_id or "") not in replaced
     ]
     plan = tuple(_slice_of_operation(storage, instant, operation, listings) for operation in operations)
-    written = read_stated(timeline, [file for file_slice in plan for file in file_slice.data_files])
+    # A log compaction opens no base file.
+    opens_bases = instant.action == COMPACTION
+    opened = [file for file_slice in plan for file in (file_slice.data_files if opens_bases else file_slice.logs)]
+    written = read_stated(timeline, opened)
     stated_slices = tuple(_with_stated_sizes(file_slice, written) for file_slice in plan)
     return stated_slices, listings, compaction_plan.extra_metadata or {}
 
