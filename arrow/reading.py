@@ -151,7 +151,7 @@ class PinnedRows:
 
     def _selected(self, names: Sequence[str]) -> pa.Schema:
         """Return some of the columns; raises the errors of `columns_named`."""
-        from ..reader.scan import columns_named  # noqa: PLC0415 (see methods/__init__.py)
+        from ..table.schema.fields import columns_named  # noqa: PLC0415 (see methods/__init__.py)
 
         return columns_named(names, self.schema, f"selection of the table {self.snapshot.storage.path}")
 

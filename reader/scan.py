@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..errors import CorruptFileError, DuplicateColumnError, MissingColumnError, UnsupportedTableError
+from ..errors import CorruptFileError, UnsupportedTableError
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..storage.threads import as_they_come
@@ -22,6 +22,7 @@ from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import FileSlice, every_instant
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
+from ..table.schema.fields import columns_named
 from ..table.slices.merged_slice import MergedSlice
 from .advice import advise_condition
 from .plan import SlicePart, Split, whole
@@ -108,18 +109,6 @@ def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
     Raises `MissingColumnError` for a name that it lacks, and `DuplicateColumnError` for a name that comes twice.
     """
     return columns_named(names, snapshot.schema, f"table {snapshot.storage.path}")
-
-
-def columns_named(names: Sequence[str], schema: pa.Schema, what: str) -> pa.Schema:
-    """Return the fields of some columns of a ``schema``; ``what`` has them, in the errors that `selected` raises."""
-    fields: dict[str, pa.Field] = {}
-    for name in names:
-        if name in fields:
-            raise DuplicateColumnError(f"A read names the column {name!r} of the {what} twice.", "Name it once.")
-        if schema.get_field_index(name) < 0:
-            raise MissingColumnError(f"The {what} has no column {name!r}.", f"It has {', '.join(schema.names)}.")
-        fields[name] = schema.field(name)
-    return pa.schema(fields.values())
 
 
 def _memory_for_entries(memory: int) -> int:

@@ -9,20 +9,14 @@ rule for writers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
-from ...errors import (
-    ColumnDifference,
-    DuplicateColumnError,
-    MissingColumnError,
-    SchemaMismatchError,
-    UnsupportedTypeError,
-)
+from ...errors import ColumnDifference, MissingColumnError, SchemaMismatchError, UnsupportedTypeError
 from ...table.schema.columns import without_meta
+from ...table.schema.fields import columns_named
 
 _TO_ARROW: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),
@@ -85,12 +79,7 @@ def select(table: pa.Schema, columns: Sequence[str], table_path: str) -> pa.Sche
             f"{', '.join(table.names)}.",
             "Ask for columns of the table, in its own spelling.",
         )
-    repeated_name = next((name for name, count in Counter(columns).items() if count > 1), None)
-    if repeated_name is not None:
-        raise DuplicateColumnError(
-            f"A read names the column {repeated_name!r} of the table {table_path} twice.", "Name it once."
-        )
-    return pa.schema([table.field(name) for name in columns])
+    return columns_named(columns, table, f"table {table_path}")
 
 
 def requested_schema(table: pa.Schema, spark_schema: T.StructType, table_path: str) -> pa.Schema:

@@ -57,9 +57,12 @@ def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[st
         return df.repartitionByRange(*map(quoted, sort_columns))
     by_path = mode in _BY_PATH and bool(config.partition_fields)
     if config.generates_keys:
+        # Generated keys follow the order of the rows, which no sort changes.
+        if not by_path:
+            return None
         check_columns(df, placement)
-        # Generated keys follow the order of the rows, which no sort changes. Few different values share a path.
-        return df.repartition(*map(quoted, placement.columns)) if by_path else None
+        # Few different values share a path.
+        return df.repartition(*map(quoted, placement.columns))
     if not (by_path or mode == GLOBAL_SORT) or not can_spell(df, placement):
         return None
     keyed = with_keys(df, placement)

@@ -64,7 +64,14 @@ def finish_rollbacks_first(mine: InstantKind, other_writers: OtherWriters, timel
     return timeline.reload() if rollbacks_to_finish else timeline
 
 
-def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
+def announced_until(timeline: Timeline) -> str:
+    """Return the time up to which processes have announced to archive, "" for none; read after the timeline."""
+    return max(announced(timeline.storage), default="")
+
+
+def completed_write(
+    mine: InstantKind, timeline: Timeline, instant_time: str, archived_until: str | None = None
+) -> Instant:
     """Return the completed write of a time; raises `UndoError` if there is none, or if it is about to go.
 
     That is so if another process is about to undo or archive it. `mine` is the kind of the service that asks.
@@ -80,7 +87,8 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
             f"The {write.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
-    archived_until = max(announced(timeline.storage), default="")
+    if archived_until is None:
+        archived_until = announced_until(timeline)
     if archived_until and _forbids(mine, ARCHIVING, target=instant_time <= archived_until):
         raise archiving_error(timeline.storage.path, instant_time)
     return write

@@ -16,7 +16,6 @@ from ...timeline.metadata.models import CommitMetadata, RollbackPlan
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
-from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience
 from ..meeting.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, forbids, judge, kind_of, known_of
 from ..meeting.taken import was_removed, with_retries
@@ -28,6 +27,7 @@ from ..transaction.left_overs import files_of
 from .bucket_property import match_property_to_rules
 from .execution import take_back
 from .preconditions import (
+    announced_until,
     completed_write,
     dead_writes,
     finish_rollbacks_first,
@@ -147,10 +147,8 @@ class _Rollback:
         refuse_restoring(ROLLBACK, timeline)
         if timeline.write_at(instant_time) is None or instant_time in pending_rollbacks(timeline):
             return None
-        victim, what = (
-            completed_write(ROLLBACK, timeline, instant_time),
-            f"The rollback of {instant_time}",
-        )
+        archived_until, what = announced_until(timeline), f"The rollback of {instant_time}"
+        victim = completed_write(ROLLBACK, timeline, instant_time, archived_until)
         later_instants = [
             instant for instant in timeline.instants if instant.requested_time > instant_time and _depends_on(instant)
         ]
@@ -164,7 +162,7 @@ class _Rollback:
         if asked is Asked.SINCE_PLAN and dead_writes(ROLLBACK, self.other_writers, timeline, instant_time, asked):
             raise try_again_error(table, what)
         refuse_savepoints(ROLLBACK, timeline, instant_time, what, itself=True)
-        _check_what_comes_back(table, timeline, victim)
+        _check_what_comes_back(table, timeline, victim, archived_until)
         return plan_of(table, victim, files_of(table, timeline, instant_time, rolled_back=True))
 
 
@@ -185,14 +183,14 @@ def _depends_on(later: Instant) -> bool:
     return forbids(meeting)
 
 
-def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:
+def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant, archived_until: str) -> None:
     """Refuse a rollback of the completed write `victim` that would lose rows from before that write.
 
     Raises `UndoError` if the timeline would have no write left although writes are or will be archived, or if the older
     file slice is gone to which readers would return in a file group that the write changed or replaced.
+    Processes will archive what was requested until `archived_until`, "" for nothing.
     """
     what = f"The rollback of {victim.requested_time}"
-    archived_until = max(announced(table.storage), default="")
     staying_writes = [write for write in timeline.writes if write.requested_time > archived_until]
     if len(staying_writes) == 1 and (archived_until or table.archive.writes()):
         raise UndoError(

@@ -13,7 +13,6 @@ from ...table.config.property_keys import MERGE_ON_READ
 from ...timeline.held import COMPACTION, LOG_COMPACTION, says_what_it_holds
 from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
-from ...timeline.rescales import pending_rescales
 from ...timeline.timeline import Timeline
 from ...timeline.writers.heartbeat import INTERVAL_S, Heartbeat
 from ...timeline.writers.owner import Claim, Liveness, Suspect
@@ -28,7 +27,7 @@ from ..services.clean_plan import plan_clean
 from ..services.clean_scope import find_progress, make_survey
 from ..services.compaction.choice import choose_partitions, choose_slices
 from ..services.compaction.due_rules import is_due
-from ..services.compaction.plan import held_by_plans
+from ..services.compaction.plan import held_by_plans, held_by_rescales
 from ..services.versions.steps import FIRST_RELEASE_OF_NEWEST, UPGRADE, offered_upgrade
 
 # Each judged instant costs some requests, so further instants wait for the next look.
@@ -193,11 +192,8 @@ class TableNeeds:
             return
         if not is_due(timeline, settings, self.walked.table.config.timezone):
             return
-        # A rescale merges the slices of its partitions itself.
-        rescales = [*pending_rescales(timeline).values()]
-        free_partitions = [
-            path for path in self.walked.partitions if not any(rescale.holds(path) for rescale in rescales)
-        ]
+        held_by_rescale = held_by_rescales(COMPACTION_KIND, timeline)
+        free_partitions = [path for path in self.walked.partitions if not held_by_rescale(path)]
         held_groups = held_by_plans(COMPACTION_KIND, timeline)
         partitions = frozenset(choose_partitions(settings, free_partitions))
         free_slices = [

@@ -21,7 +21,7 @@ from ..meeting.transaction import Transaction
 from .abort import abort
 from .commit_path import begin
 from .followers import bounded_columns
-from .left_overs import forget, try_to_forget
+from .left_overs import forget
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -61,7 +61,12 @@ def begin_claimed(
             # Another process decided first.
             forget(table.storage, claimed_works.pop().instant_time)
         body = plan(timeline)
-        claimed_works.append(_claim(table, action, patience, owner, timeline))
+        work = _claim(table, action, patience, owner, timeline)
+        # If a step fails from here on, the claim is given up.
+        claimed_works.append(work)
+        # A pending instant without a reserve counts as given up, so that the reserve comes first.
+        work.reserve.hold()
+        Heartbeat(table.storage, work.instant_time).touch()
         return body
 
     try:
@@ -75,7 +80,7 @@ def begin_claimed(
 
 
 def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
-    """Claim the first free time after a timeline, and return the work of that time, with its heartbeat and reserve.
+    """Claim the first free time after a timeline, and return the work of that time.
 
     The work has the ``action`` of the instant. ``patience`` says after how long without a heartbeat another writer
     counts as dead, and ``owner`` is this process, as the claim names it. Raises `ConcurrentWriteError` if other writers
@@ -100,13 +105,6 @@ def _claim(table: Table, action: str, patience: Patience, owner: Owner, timeline
         )
         if work.claim.make(owner):
             if work.seal.key() is None:
-                try:
-                    # A pending instant without a reserve counts as given up, so that the reserve comes first.
-                    work.reserve.hold()
-                    Heartbeat(table.storage, chosen_time).touch()
-                except BaseException:
-                    try_to_forget(table.storage, chosen_time)
-                    raise
                 return work
             # A write that had this time is over. Its seal stays, and would stop the tasks of this instant, too.
             forget(table.storage, chosen_time)

@@ -236,9 +236,8 @@ class TimeOptions:
         absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not properties.get(option)]
         if key.TIME_TYPE in absent:
             return absent
-        has_zone = {
-            zone: bool((properties.get(key.TIME_ZONE) or properties.get(zone) or "").strip()) for zone in key.TIME_ZONES
-        }
+        zones = with_both_zones(properties)
+        has_zone = {option: bool((zones.get(option) or "").strip()) for option in key.TIME_ZONES}
         if not self._kind().is_text:
             return absent if has_zone[key.TIME_OUTPUT_ZONE] else [*absent, key.TIME_OUTPUT_ZONE]
         if not properties.get(key.TIME_INPUT_FORMAT):
@@ -291,12 +290,13 @@ class TimeOptions:
 
     def _zone(self, option: str) -> TimeZone | None:
         """Return the zone of an option, or of the option for both zones; None if neither names one."""
-        shared = self.properties.get(key.TIME_ZONE)
-        name = (shared or self.properties.get(option) or "").strip()
+        name = (with_both_zones(self.properties).get(option) or "").strip()
         try:
             return TimeZone(name) if name else None
         except ValueError as error:
-            raise self._invalid(key.TIME_ZONE if shared else option, name, str(error)) from error
+            raise self._invalid(
+                key.TIME_ZONE if self.properties.get(key.TIME_ZONE) else option, name, str(error)
+            ) from error
 
     def _invalid(self, option: str, value: str, why: str) -> InvalidOptionError:
         return InvalidOptionError(

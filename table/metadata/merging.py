@@ -134,8 +134,8 @@ def _added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.
 def _merged_files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
     """Return the maps of files, by name, of each key merged into one; ``numbers`` and ``last`` are as of `_added_up`.
 
-    The newest entry of a file counts: a file that it deletes is left out, and any other has the greatest of its sizes
-    since it was last deleted.
+    The newest entry of a file counts. A merged map lacks the files that these entries delete, and gives each other file
+    the greatest of its sizes since it was last deleted.
     """
     lengths = np.diff(maps.offsets.to_numpy()).astype(np.int64)
     owners = np.repeat(numbers, lengths)

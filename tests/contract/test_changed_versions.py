@@ -190,7 +190,7 @@ def test_a_write_that_completes_while_its_table_is_upgraded_is_made_again(
 
 @dataclass
 class _Pauses:
-    """The clock stands still, and each of its pauses takes the next step."""
+    """The clock of the process stands still, and each pause of the clock takes the next step."""
 
     steps: list[Callable[[], object]]
 

@@ -67,14 +67,12 @@ class FreeSlices:
         """
         self._list_changed(timeline)
         held_groups = held_by_plans(self._mine, timeline)
-        # A rescale merges the slices of its partitions itself.
-        meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
-        rescales = [*pending_rescales(timeline).values()] if forbids(meeting) else []
+        held_by_rescale = held_by_rescales(self._mine, timeline)
         view = WholeView(timeline, read_written(timeline), self._listings)
         free_partitions: list[str] = []
         self.held_partitions = []
         for path in sorted(self._listings):
-            (self.held_partitions if any(rescale.holds(path) for rescale in rescales) else free_partitions).append(path)
+            (self.held_partitions if held_by_rescale(path) else free_partitions).append(path)
         return [
             file_slice
             for partition in among(free_partitions)
@@ -105,6 +103,14 @@ class FreeSlices:
             touched_partitions = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
             self._listings |= _files_of_partitions(self._storage, touched_partitions)
         self._seen = now
+
+
+def held_by_rescales(mine: InstantKind, timeline: Timeline) -> Callable[[str], bool]:
+    """Return a function that says whether a rescale keeps an instant of the kind `mine` out of a partition."""
+    # A rescale merges the slices of its partitions itself.
+    meeting = Meeting(mine, RESCALE, shared=frozenset({Shared.PARTITION}))
+    rescales = [*pending_rescales(timeline).values()] if forbids(meeting) else []
+    return lambda path: any(rescale.holds(path) for rescale in rescales)
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
